@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deciban import Bernoulli, Gaussian, Mixture, Multinomial, Poisson, Product
+from deciban import Bernoulli, Gaussian, Mixture, Multinomial, Poisson, Product, Transformed
 from deciban.errors import (
     ConvergenceWarning,
     DecibanError,
@@ -69,6 +69,8 @@ def test_parameters_are_counted():
     family = Product({(0, 1): Gaussian("tied"), 2: Bernoulli(), 3: Poisson()})
     found = Mixture(family, 3).fit(X, random_state=0)
     assert found.n_parameters == 2 + (6 + 3) + 3 + 3
+    logarithms = Mixture(Transformed("log"), 2).fit(np.exp(X[:, :2]), random_state=0)
+    assert logarithms.n_parameters == 1 + 2 * (2 + 2)
 
 
 def test_stepwise_passes_come_close_and_em_finishes():

@@ -27,6 +27,15 @@ def documents(n=600, labels=12, seed=0):
     return X, y, given
 
 
+def test_hyper_parameters_of_the_family_are_set_by_name():
+    model = SemiSupervised(Multinomial()).set_params(classifier__pseudo_count=0.5)
+    assert model.classifier.pseudo_count == 0.5
+    model = SemiSupervised(GenerativeClassifier(Multinomial())).set_params(classifier__families__pseudo_count=0.5)
+    assert model.get_params()["classifier__families__pseudo_count"] == 0.5
+    with pytest.raises(HyperparameterError, match="classifier=None is not a family"):
+        SemiSupervised().set_params(classifier__pseudo_count=0.5)
+
+
 def test_unlabelled_rows_help():
     X, y, given = documents()
     have = np.array([label is not None for label in given])

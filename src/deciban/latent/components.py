@@ -18,6 +18,7 @@ from deciban.families.categorical import Categorical
 from deciban.families.gamma import LARGEST_SHAPE, Gamma, GammaStats
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
+from deciban.families.mapped import MappedFamily
 from deciban.families.moments import column_covariances, column_moments
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
@@ -317,6 +318,8 @@ def free_parameters(family: Family, stats: Any) -> int:
     """
     if isinstance(family, Product):
         return sum(free_parameters(part, sums) for part, sums in blocks_of(family, stats))
+    if isinstance(family, MappedFamily):
+        return free_parameters(family.inside(stats.map), stats.inner)
     K = stats.labels["class"].size
     if isinstance(family, Gaussian):
         return _gaussian_parameters(family.structure, K, len(stats.origin))
@@ -329,8 +332,8 @@ def free_parameters(family: Family, stats: Any) -> int:
     if hasattr(family, "free_parameters"):
         return int(family.free_parameters(stats))
     raise NotAvailableError(
-        f"the number of parameters of {type(family).__name__} is not known. Compare by held-out likelihood "
-        "(by='heldout'), or give the family a method free_parameters(stats)."
+        f"the number of parameters of {type(family).__name__} is not known. Compare models by held-out likelihood, or "
+        "give the family a method free_parameters(stats)."
     )
 
 

@@ -23,7 +23,7 @@ from deciban.errors import DecibanError, HyperparameterError, NotAvailableError,
 from deciban.families import limits
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
+from deciban.families.gaussian.sums import DiagonalStats, Frame, GaussianStats, collect_diagonal
 from deciban.families.protocol import Input, Rule
 from deciban.kernels.choice import one_thread
 from deciban.kernels.rows import distinct_rows
@@ -151,7 +151,9 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
     ) -> GaussianWithGaps:
         if self.guess is not None:
             return self
-        frozen = self._with_prior(stats if rows is None else collect_diagonal(*rows, self._frame).whole())
+        frozen = self._with_prior(
+            stats if rows is None else collect_diagonal(*rows, Frame.given(self.origin, self.reach)).whole()
+        )
         return replace(frozen, guess=stats)
 
     def refine(self, stats: ExpectedStats, X: Array, members: Members) -> tuple[GaussianWithGaps, ExpectedStats]:
@@ -213,8 +215,8 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
 
     def _fit(self, X: Array, members: Members) -> ExpectedStats:
         """Expected sums at the end of EM."""
-        seen = collect_diagonal(X, members, self._frame)
-        if not seen.finite:  # the caller finds out which value it was
+        seen = collect_diagonal(X, members, Frame.given(self.origin, self.reach))
+        if not seen.finite:  # the caller then raises the error that names the value
             second = np.full((*seen.first.shape, seen.first.shape[1]), np.nan)
             return ExpectedStats(seen.labels, seen.weight[:, 0], seen.first, second, seen.origin)
         seen = seen.whole()

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError
-from deciban.families.passes import Passes
+from deciban.families.parts import Passes
 from deciban.families.protocol import Family, Rule
 from deciban.kernels import forced, log_sum_exp
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling

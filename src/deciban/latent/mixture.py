@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
-from deciban.families.passes import Passes
+from deciban.families.parts import Passes
 from deciban.families.product import subset
 from deciban.families.protocol import Density, Family, Rows, Rule, replaced
 from deciban.latent import em
@@ -37,11 +37,11 @@ from deciban.latent.components import (
     choose_within,
     component_axis,
     estimate_mixture,
+    free_parameters,
     mixture_log_prior,
 )
-from deciban.latent.expectation import ClassOfPart, PartedRows, WeightedRows
 from deciban.latent.fitted_mixture import FittedMixture
-from deciban.latent.mixture_fit import MixtureFit, Start, check_start
+from deciban.latent.mixture_fit import ClassOfPart, MixtureFit, PartedRows, Start, WeightedRows, check_start
 from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
@@ -323,7 +323,7 @@ class Mixture(em.FrozenEstimate):
         if self.guess is not None:
             return self._expect(X, members, self.guess)
         pooled = self.component.collect(X, members)
-        if not pooled.finite:  # the caller finds out which value it was
+        if not pooled.finite:  # the caller then raises the error that names the value
             return self._each_class(X, members, _one_component)
         frozen = replace(self, component=choose_component(self.component, pooled, (X, members), self.rule))
         return frozen._each_class(X, members, partial(frozen._fit_class, asked=self.component))
@@ -428,6 +428,24 @@ class Mixture(em.FrozenEstimate):
 
         better = replace(self._each_class(X, members, fit_class), rows=stats.rows)
         return replace(self, guess=better), better
+
+    def free_parameters(self, stats: MixtureStats) -> int:
+        """Count the parameters of the components that have rows, and their weights.
+
+        Parameters
+        ----------
+        stats : MixtureStats
+            Sums of the mixture of each class.
+
+        Returns
+        -------
+        int
+            The number of all classes together; a tied covariance is one for each class.
+        """
+        owners = dict.fromkeys(owner for owner, _ in stats.mixing.labels["class"].names)
+        alive = [stats.non_empty(name) for name in owners]
+        each = (free_parameters(self.component, stats.mixing.components.select("class", some)) for some in alive)
+        return sum(each) + sum(len(some) - 1 for some in alive)
 
     def subset(self, stats: MixtureStats, features: Array, columns: Sequence[Any]) -> tuple[Self, MixtureStats]:
         """Return family and statistics of some of the features.

@@ -18,13 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import InputError, WeightError
+from deciban.errors import InputError, WeightError, shortlist
 from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
 from deciban.latent.components import collect_under
 from deciban.read.categories import Codes, refuse_negative
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import row_weights
+from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members, Stats
 from deciban.statistics.members import collect_checked
 
@@ -134,12 +135,12 @@ def _weights(weight: ArrayLike | None, B: int) -> Array:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def join(given: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
-    """Concatenate a list of sequences and return their lengths; other input is returned unchanged.
+    """Concatenate a list of sequences and return their lengths; an iterator is read, other input is returned unchanged.
 
     >>> join([[1, 2, 3], [4]], None)
     ([1, 2, 3, 4], [3, 1])
     """
-    X: Any = given
+    X: Any = in_memory(given)
     if not hasattr(X, "shape") and hasattr(X, "__array__"):
         X = np.asarray(X)
     if isinstance(X, np.ndarray) and X.ndim == 3 and lengths is None:  # sequences of the same length
@@ -179,6 +180,7 @@ def read_rows(
 ) -> tuple[SequenceRows, tuple[Any, ...]]:
     """Encode rows; returns them and the names of the known states. Sequences of weight 0 are left out."""
     table, sizes = join(X, lengths)
+    y = in_memory(y)
     block = family.encode(table, (), stats)
     require_columns(block)
     sequences = Sequences.of(sizes, block.shape[0], sequence_weight)
@@ -264,6 +266,26 @@ def number_of_columns(table: Any) -> int:
         return int(table.shape[1]) if len(table.shape) > 1 else 1
     first = next(iter(table), None)
     return len(first) if isinstance(first, Sequence) and not isinstance(first, str | bytes) else 1
+
+
+def names_of(table: Any) -> list[str] | None:
+    """Names of the columns of a frame; None of other input, or where a name is no text."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    names = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def arranged(table: Any, names: list[str]) -> Any:
+    """Return a frame with its columns in this order; other input is returned unchanged."""
+    given = names_of(table)
+    if given is None or given == names:
+        return table
+    if sorted(given) != sorted(names):
+        raise InputError(
+            f"the frame has the columns {shortlist(given, 10)}, but the model reads {shortlist(names, 10)}.",
+            remedy="Select these.",
+        )
+    return nw.from_native(table, eager_only=True).select(names).to_native()
 
 
 def check_columns(table: Any, expected: int, name: str) -> None:

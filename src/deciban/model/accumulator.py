@@ -27,6 +27,7 @@ from deciban.model.row_reader import Row, reader_of
 from deciban.model.scorer import RowScorer, scorer_of
 from deciban.read.batches import Batch
 from deciban.read.columns import NAMES, NUMBERS
+from deciban.read.schema import is_unicode
 from deciban.text.family import Text
 
 MOST_WAITING = 4096  # rows that wait to be summed
@@ -203,7 +204,7 @@ class RowAccumulator:
         Other rows are not wrong, but are summed at once, so that a row that is refused is refused by `learn_one`.
         """
         if self._reader.texts:
-            return isinstance(row, str) and (row.isascii() or _is_unicode(row))
+            return isinstance(row, str) and (row.isascii() or is_unicode(row))
         if not isinstance(row, Mapping):
             values = row.tolist() if isinstance(row, np.ndarray) else row
             whole = self._plain and not self._names and isinstance(values, list | tuple)
@@ -240,11 +241,3 @@ def _is_number(value: Any) -> bool:
 
 def _same_type(labels: list[Any]) -> bool:
     return len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    return True

@@ -6,7 +6,7 @@ Scores and lengths are given for each of the B blocks of a family: a list of B a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 
+BY_WORD = "features"  # the method by which words have scales of their own
 METHODS = ("offsets", "length", "blocks", "features", "affine", "pav")
 Form = Literal[
     "prior",
@@ -70,6 +71,7 @@ class Calibration:
         classes: Sequence[Any],
         rows: float,
         form: Form = "fitted",
+        near: Calibration | None = None,
     ) -> Calibration:
         """Fit a calibrator of log-likelihoods to the true classes; the result does not contain a prior.
 
@@ -78,7 +80,8 @@ class Calibration:
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
         away, "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the
         parts of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have
-        them, under weaker and weaker penalties.
+        them, under weaker and weaker penalties. The steps towards scales of words begin at those of `near`, a fit
+        of similar scores.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty
@@ -93,16 +96,10 @@ class Calibration:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         given = tuple(classes), rows, form
         if method == "features":
-            return cls._with_words([form], scores, codes, lengths, classes, rows)[form]
-        if form in FIXED:
-            return cls(_fixed(method, FIXED[form], B, K), *given)
+            return cls._with_words([form], scores, codes, lengths, classes, rows, near)[form]
+        if form != "fitted":
+            return cls.fit_each([form], method, [*scores, *experts], codes, lengths, classes, rows)[form]
         whole = total(scores)
-        if form == "scale":
-            one = Offsets.fit(whole, codes, shares(codes, K), informative_penalty)
-            return cls(_fixed("blocks", one.scale, B, K, one.offsets), *given)
-        if form in PARTS:
-            stronger = [each for each in PARTS if PARTS[each] >= PARTS[form]]
-            return cls._with_parts(stronger, scores, experts, codes, lengths, classes, rows)[form]
         if method == "blocks":
             return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), *given)
         if method == "length" and length is not None:
@@ -123,20 +120,54 @@ class Calibration:
         lengths: Lengths,
         classes: Sequence[Any],
         rows: float,
-    ) -> dict[Form, Calibration]:
-        """Fit calibrations of several forms, as `fit` does one by one; those with parts share work."""
+        alone: Sequence[Sequence[int]] = (),
+    ) -> dict[Any, Calibration]:
+        """Fit calibrations of several forms, which share work.
+
+        For each of the sets `alone` of blocks and parts of experts, there is also one with one scale and offsets for
+        the set, and none for the others, by the key (set, True); and one with the set as it is, by (set, False).
+        """
+        from deciban.evaluate.calibration import Blockwise, Offsets
+        from deciban.evaluate.scale_fit import informative_penalty
+
         if method == "features":
             return cls._with_words(forms, scores[: len(lengths)], codes, lengths, classes, rows)
+        B, K, prior, given = len(lengths), scores[0].shape[1], shares(codes, scores[0].shape[1]), (tuple(classes), rows)
+        found: dict[Any, Calibration] = {}
+        if "fitted" in forms:
+            found["fitted"] = cls.fit(method, scores, codes, lengths, classes, rows)
         some = [form for form in forms if form in PARTS]
-        found = {
-            form: cls.fit(method, scores, codes, lengths, classes, rows, form) for form in forms if form not in PARTS
-        }
+        # with few rows, a scale of its own is not determined for each block
+        few = len(codes) < ROWS_PER_BLOCK_SCALE * B and all(each is None for each in lengths)
+        sets: dict[Any, Sequence[int]] = {"scale": range(B)} if "scale" in forms or (some and few) else {}
+        sets |= {tuple(parts): parts for parts in alone}
+        sums = [total([scores[at] for at in parts]) for parts in sets.values()]
+        ones = dict(zip(sets, Offsets.fit_each(sums, codes, prior, informative_penalty)))
+        common = Blockwise.constant(ones["scale"].scale, B, ones["scale"].offsets) if "scale" in ones else None
+        if common is not None and "scale" in forms:
+            found["scale"] = cls(common, *given, "scale")
         if some:
-            B = len(lengths)
             every = list(PARTS)[: 1 + max(list(PARTS).index(form) for form in some)]
-            blocks = found["fitted"].calibrator if "fitted" in found and method == "blocks" else None
-            found |= cls._with_parts(every, scores[:B], scores[B:], codes, lengths, classes, rows, blocks)
-        return {form: found[form] for form in forms}
+            fitted = found["fitted"].calibrator if method == "blocks" and "fitted" in found else None
+            blocks: Any = common if few else fitted
+            blocks = Blockwise.fit(scores[:B], codes, lengths, prior) if blocks is None else blocks
+            penalties = [PARTS[form] for form in every]
+            fits = blocks.with_experts(scores[:B], scores[B:], codes, lengths, prior, penalties)
+            found |= {form: cls(fit, *given, form) for form, fit in zip(every, fits)}
+        fixed = [form for form in forms if form in FIXED]
+        if method == "blocks":
+            found |= {form: cls(Blockwise.constant(FIXED[form], B, np.zeros(K)), *given, form) for form in fixed}
+        else:
+            found |= {form: cls(_fixed(method, FIXED[form], B, K), *given, form) for form in fixed}
+        beside: dict[Any, Calibration] = {}
+        every_part, none = np.arange(len(scores)), np.zeros(K)
+        for parts in map(tuple, alone):
+            for one in (ones[parts], None):
+                scales = np.where(np.isin(every_part, parts), 1.0 if one is None else one.scale, 0.0)
+                logs, offsets = np.log(np.maximum(scales[:B], FIXED["prior"])), none if one is None else one.offsets
+                made = Blockwise(logs, np.zeros(B), np.ones(B), offsets, np.ones(B), scales[B:])
+                beside[parts, one is not None] = cls(made, *given, "alone")
+        return {form: found[form] for form in forms} | beside
 
     @classmethod
     def _with_words(
@@ -147,8 +178,10 @@ class Calibration:
         lengths: Lengths,
         classes: Sequence[Any],
         rows: float,
+        near: Calibration | None = None,
     ) -> dict[Form, Calibration]:
         """Fit scales for each block, which all forms share, and factors of words for those that have them."""
+        from deciban.evaluate.calibration import LengthAware
         from deciban.evaluate.word_scales import PENALTY, WordScales
 
         method = "length" if len(lengths) == 1 and lengths[0] is not None else "blocks"
@@ -157,7 +190,13 @@ class Calibration:
         if len(made) < len(forms):
             few = chosen_rows(len(codes), ROWS_OF_SCALES)
             some = [plain(each)[few] for each in scores], codes[few], [None if n is None else n[few] for n in lengths]
-            common = cls.fit(method, *some, classes, rows)
+            if method == "length":
+                whole, own, (long,), start = *some, None if near is None else near.common
+                counted, prior = np.maximum(1.0, np.asarray(long)), shares(own, K)
+                known = start if isinstance(start, LengthAware) else None
+                common = cls(LengthAware.fit_from(total(whole), own, counted, prior, known), *given)
+            else:
+                common = cls.fit(method, *some, classes, rows)
             words = [form for form in forms if form not in FIXED and form != "scale"]
             made["scale"] = common.calibrator
             if words:
@@ -167,62 +206,18 @@ class Calibration:
         return {form: cls(made[form], *given, form) for form in forms}
 
     @classmethod
-    def _with_parts(
-        cls,
-        forms: Sequence[Form],
-        scores: Sequence[Array],
-        experts: Sequence[Array],
-        codes: Array,
-        lengths: Lengths,
-        classes: Sequence[Any],
-        rows: float,
-        blocks: Any = None,
-    ) -> dict[Form, Calibration]:
-        """Fit weights of experts beside scales of blocks, for forms in the order of their penalties."""
-        from deciban.evaluate.calibration import Blockwise
-
-        prior, few = shares(codes, scores[0].shape[1]), len(codes) < ROWS_PER_BLOCK_SCALE * len(scores)
-        if few and all(each is None for each in lengths):  # a scale of its own is not determined for each block
-            blocks = cls.fit("blocks", scores, codes, lengths, classes, rows, "scale").calibrator
-        made = blocks if blocks is not None else Blockwise.fit(scores, codes, lengths, prior)
-        fits = made.with_experts(scores, experts, codes, lengths, prior, [PARTS[form] for form in forms])
-        return {form: cls(fit, tuple(classes), rows, form) for form, fit in zip(forms, fits)}
-
-    @classmethod
-    def alone(
-        cls,
-        parts: Sequence[int],
-        scores: Sequence[Array],
-        codes: Array,
-        lengths: Lengths,
-        classes: Sequence[Any],
-        rows: float,
-        scaled: bool = True,
-    ) -> Calibration:
-        """Fit one scale and offsets for some blocks and parts of experts; the others have no weight."""
-        from deciban.evaluate.calibration import Blockwise, Offsets
-        from deciban.evaluate.scale_fit import informative_penalty
-
-        B, K = len(lengths), scores[0].shape[1]
-        one = Offsets(1.0, np.zeros(K))
-        if scaled:
-            one = Offsets.fit(total([scores[at] for at in parts]), codes, shares(codes, K), informative_penalty)
-        scales = np.where(np.isin(np.arange(len(scores)), parts), one.scale, 0.0)
-        blocks = np.log(np.maximum(scales[:B], FIXED["prior"]))
-        made = Blockwise(blocks, np.zeros(B), np.ones(B), one.offsets, np.ones(B), scales[B:])
-        return cls(made, tuple(classes), rows, "alone")
-
-    @classmethod
     def combined(cls, each: Sequence[Calibration], weights: Array, E: int) -> Calibration:
         """Return the calibration whose scores are weighted sums of those of others, of blocks without lengths.
 
         Each of them is linear in the scores of blocks and of E parts of experts, and so is their weighted sum.
         """
+        from deciban.evaluate.calibration import Blockwise
+
         made: list[Any] = [one.calibrator for one in each]
         scales = sum(w * np.exp(one.log_scales) for w, one in zip(weights, made))
         offsets = sum(w * one.offsets for w, one in zip(weights, made))
         parts = sum((w * one.weights for w, one in zip(weights, made) if len(one.weights)), start=np.zeros(E))
-        blocks: Any = _fixed("blocks", 1.0, len(made[0].log_scales), len(made[0].offsets), offsets)
+        blocks = Blockwise.constant(1.0, len(made[0].log_scales), np.asarray(offsets))
         logs = np.log(np.maximum(scales, FIXED["prior"]))
         return cls(replace(blocks, log_scales=logs, weights=parts), each[0].classes, each[0].fitted_on, "combined")
 
@@ -234,6 +229,28 @@ class Calibration:
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
         return self.apply_rescaled(self.rescaled(scores), lengths, classes)
+
+    @staticmethod
+    def apply_each(
+        each: Mapping[Any, Calibration], scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]
+    ) -> dict[Any, Array]:
+        """Do what `apply` does, for several calibrations of the same scores."""
+        from deciban.evaluate.calibration import Blockwise
+
+        made: list[Any] = [one.calibrator for one in each.values()]
+        whole = total(scores[: len(lengths)])
+        same = all(isinstance(one, Blockwise) and not one.shrinkages.any() for one in made)
+        known = all(one.classes == tuple(classes) for one in each.values())
+        if not (same and known) or row_all(whole == whole[:, :1]).any() or not np.isfinite(whole).all():
+            return {name: one.apply(scores, lengths, classes) for name, one in each.items()}
+        factors = np.zeros((len(made), len(scores)))  # rows with evidence, all factors the same in all rows
+        for row, one in zip(factors, made):
+            row[: len(lengths)] = np.exp(one.log_scales)
+            row[len(lengths) : len(lengths) + len(one.weights)] = one.weights
+        used = np.flatnonzero(factors.any(axis=0)).tolist()
+        sums = factors[:, used] @ np.stack([np.ravel(scores[at]) for at in used])
+        offsets = np.stack([one.offsets for one in made])
+        return dict(zip(each, sums.reshape(len(made), *whole.shape) + offsets[:, None]))
 
     def apply_rescaled(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Do what `apply` does, for scores that have the factors of words already."""
@@ -309,7 +326,7 @@ class Calibration:
             return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
         if isinstance(made, LengthAware):
             whole = _total(lengths)
-            return made.scale(None if whole is None else np.maximum(1.0, whole))[None, :]
+            return (made.scale(None) if whole is None else made.scale_of(np.maximum(1.0, whole)))[None, :]
         if isinstance(made, PAV):
             raise NotAvailableError("a PAV calibration has no scale: it is a step function of the llr. Use 'affine'.")
         return np.full((1, n), made.scale if isinstance(made, Offsets) else made.a)
@@ -354,7 +371,7 @@ def _fixed(method: str, scale: float, B: int, K: int, offsets: Array | None = No
         return Offsets(scale, offsets)
     if method == "length":
         return LengthAware(log(scale), 0.0, 1.0, offsets)
-    return Blockwise(np.full(B, log(scale)), np.zeros(B), np.ones(B), offsets, np.ones(B))
+    return Blockwise.constant(scale, B, offsets)
 
 
 def shares(codes: Array, K: int) -> Array:

@@ -21,6 +21,7 @@ from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
+from deciban.kernels.choice import one_thread
 from deciban.model.calibration import shares
 from deciban.model.judge import left_out_prior
 from deciban.read.numbers import run_of_rows
@@ -37,13 +38,16 @@ CLEARLY_WORSE = 5.0  # standard errors by which a candidate is worse that a larg
 LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not kept while another line is judged
 
 
-def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family[Any]:
-    """Return the family with the choices that must be made before rows are summed; in a product, block by block."""
+def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule, by_word: bool = True) -> Family[Any]:
+    """Return the family with the choices that must be made before rows are summed; in a product, block by block.
+
+    With `by_word`, the scores will be calibrated by a scale for each word.
+    """
     if isinstance(family, Product):
         offers = [ability(block, HasCandidates) for block in family.families.values()]
         if all(offer is None for offer in offers):
             return family
-        return family.with_families(chosen(block, part, members, rule) for block, part in blocks_of(family, X))
+        return family.with_families(chosen(block, part, members, rule, by_word) for block, part in blocks_of(family, X))
     own = ability(family, HasCandidates)
     if own is None or not own.open:
         return family
@@ -56,11 +60,15 @@ def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)
-    return best_of_lines(lines, Judge(first, head, rule))
+    with one_thread(0):
+        return best_of_lines(lines, Judge(first, head, rule), by_word)
 
 
-def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
-    """Return the best candidate of all lines; kinds of features are compared by their nested losses."""
+def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge, by_word: bool = True) -> Any:
+    """Return the best candidate of all lines.
+
+    Kinds of features are compared by their nested losses; with `by_word`, so are candidates near the best.
+    """
     kinds: list[list[Sequence[Any]]] = []
     for line in lines:
         same = next((kind for kind in kinds if line[0].same_features(kind[0][0])), None)
@@ -69,11 +77,12 @@ def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
         else:
             same.append(line)
     best = [best_of_kind(kind, judge) for kind in kinds]
-    if lines[0][0].calibration != "features" or sum(len(places) for places in best) == len(lines) == 1 == len(lines[0]):
+    alone = sum(len(places) for places in best) == len(lines) == 1 == len(lines[0])
+    if lines[0][0].calibration != "features" or alone or (len(kinds) == 1 and not by_word):
         return best[0][0].candidate
     from deciban.model.features import best_by_nested_losses  # imports this module
 
-    return best_by_nested_losses(best, judge.X, judge.members, judge.rule)
+    return best_by_nested_losses(best, judge.X, judge.members, judge.rule, by_word)
 
 
 class Place(NamedTuple):
@@ -203,6 +212,7 @@ class Judge:
     members: Members
     rule: Rule
     lines: list[tuple[Any, LeftOutScores]] = field(default_factory=list)  # a candidate of each, and its scores
+    last: Calibrator | None = None  # of the candidate judged before, which is near that of the next one
 
     def __post_init__(self) -> None:
         n, weight = len(self.members), self.members.row_weights()
@@ -223,7 +233,7 @@ class Judge:
         def loss(at: int) -> float:
             left_out = scores(line[at], self.small)
             counted = None if lengths is None else lengths[self.small][told]
-            calibrator = _fitted(left_out[told], codes[told], counted, self.shares)
+            calibrator = self.last = _fitted(left_out[told], codes[told], counted, self.shares, self.last)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -269,13 +279,13 @@ class Judge:
         return found
 
 
-def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array) -> Calibrator:
+def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, near: Calibrator | None) -> Calibrator:
     from deciban.evaluate.calibration import LengthAware, Offsets
     from deciban.evaluate.scale_fit import informative_penalty
 
     try:
         if lengths is None:
             return Offsets.fit(scores, codes, penalty=informative_penalty)
-        return LengthAware.fit(scores, codes, lengths, prior)
+        return LengthAware.fit_from(scores, codes, lengths, prior, near if isinstance(near, LengthAware) else None)
     except DecibanError:
         return Uncalibrated()

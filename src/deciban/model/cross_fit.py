@@ -31,14 +31,14 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, arrangements, blocks_of
 from deciban.families.protocol import Family
-from deciban.families.word_scores import source_of
+from deciban.families.word_scores import FoldedSource, HasFoldedWords, source_of
 from deciban.model.calibration import PARTS, ROWS_OF_SCALES, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.column_group import ColumnGroup
+from deciban.model.fold_scores import PartsTogether
 from deciban.model.folds import FOLDS, copied_rows, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.ledger import Key, row_hashes
-from deciban.model.model import Lesson, ModelStats, collect, estimate
+from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.batches import Batch
 from deciban.read.reservoir import chosen_rows
@@ -51,7 +51,7 @@ WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
 ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own
 FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
-SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
+SURPRISE = 0.02  # wrong rows to be expected beside those that were judged
 FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
 
@@ -75,23 +75,61 @@ def without_fold(family: Family[Any], stats: ModelStats, fold: ModelStats) -> Mo
     return replace(left, family=replace(left.family, blocks=blocks))
 
 
-def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> Iterator[Fold]:
-    """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold."""
-    model, rows, members = predictor.model, lesson.rows, lesson.members
-    columns = model.reader.columns
-    group = ColumnGroup.of(model, rows)
-    if group is not None:
-        model, rows = group.rest(model, rows)
-    for k in np.unique(fold):
+def folds_by_subtraction(
+    predictor: Predictor, lesson: Lesson, fold: Array, number: int | None = None
+) -> Iterator[Fold]:
+    """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold.
+
+    `fold` (n,) holds the fold of each row, from 0; `number` is how many of them are wanted, by default all.
+    """
+    model, members = predictor.model, lesson.members
+    number = int(fold.max()) + 1 if number is None else min(number, int(fold.max()) + 1)
+    together = PartsTogether.of(model, lesson.rows)
+    for k, found in enumerate(together.by_fold(fold, members, number)):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        left = without_fold(model.family, model.stats, collect(model.family, rows[test], members.take(test), columns))
-        without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
-        left_out = left_out_blocks(without, rows[train], members.take(train))
-        scores = without.block_scores(rows[test])
-        if group is not None:
-            inside, outside = group.scores(train, test, members, model.rule)
-            left_out, scores = group.together(inside, left_out), group.together(outside, scores)
-        yield Fold(train, test, left_out, scores)
+        inside: list[Array] = []
+        outside: list[Array] = []
+        if together.rest is not None:
+            inside, outside = _fold_of_rest(*together.rest, members, train, test)
+        left_out, scores, places = iter(inside), iter(outside), range(len(found) + len(inside))
+        yield Fold(
+            train,
+            test,
+            [found[at][train] if at in found else next(left_out) for at in places],
+            [found[at][test] if at in found else next(scores) for at in places],
+        )
+
+
+def _fold_of_rest(
+    model: Model, rows: Any, members: Members, train: Array, test: Array
+) -> tuple[list[Array], list[Array]]:
+    """Return leave-one-out scores of the rows `train` and scores of `test`, of each part by sums without `test`."""
+    columns = model.reader.columns
+    left = without_fold(model.family, model.stats, collect(model.family, rows[test], members.take(test), columns))
+    without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
+    return left_out_blocks(without, rows[train], members.take(train)), without.block_scores(rows[test])
+
+
+def folds_of_words(source: FoldedSource, family: Family[Any], fold: Array) -> Iterator[Fold]:
+    """Do what `folds_by_subtraction` does for a family of words, by a source of scores in folds."""
+    for k in range(fold.max() + 1):  # rows of other folds, if some are not judged, are fitted
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        left_out, scores = source(family, k, train, test)
+        yield Fold(train, test, [left_out], [scores])
+
+
+def _folds(predictor: Predictor, lesson: Lesson, fold: Array, number: int | None = None) -> Iterator[Fold]:
+    """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold.
+
+    `number` is how many folds are wanted, by default all.
+    """
+    model = predictor.model
+    words = ability(model.family, HasFoldedWords)
+    given = model.stats.family, lesson.rows, lesson.members, model.rule
+    source = None if words is None else words.folded_words(*given)
+    if source is None:
+        return folds_by_subtraction(predictor, lesson, fold, number)
+    return islice(folds_of_words(source, model.family, fold), number)
 
 
 def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
@@ -121,9 +159,8 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
     folds = None
     if _many_scales(method, len(blocks), len(some)):
         part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
-        folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
-        if method == "features" and len(some) >= ENOUGH_FOR_ONE_FOLD:
-            folds = islice(folds, 1)
+        number = 1 if method == "features" and len(some) >= ENOUGH_FOR_ONE_FOLD else None
+        folds = _folds(predictor, part, stratified(codes[some]), number)
     given = method, blocks, codes, lengths, model.classes, model.weight
     return select_calibration(*given, folds, simplify, arrangements(model.family))
 
@@ -220,12 +257,7 @@ class Candidates(NamedTuple):
         self, scores: Sequence[Array], codes: Array, lengths: Lengths, classes: Sequence[Any], rows: float
     ) -> dict[Any, Calibration]:
         """Fit every candidate."""
-        given = scores, codes, lengths, classes, rows
-        found: dict[Any, Calibration] = {**Calibration.fit_each(self.forms, self.method, *given)}
-        for parts in self.alone:
-            for scaled in (True, False):
-                found[tuple(parts), scaled] = Calibration.alone(parts, *given, scaled)
-        return found
+        return Calibration.fit_each(self.forms, self.method, scores, codes, lengths, classes, rows, self.alone)
 
 
 def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool) -> list[Form]:
@@ -258,9 +290,8 @@ def _cross_fitted(
     for number, fold in enumerate(folds):
         every = candidates.fit(fold.left_out, codes[fold.train], _at(lengths, fold.train), classes, rows)
         fold_of[fold.test] = number
-        for name, made in every.items():
-            into = scores.setdefault(name, np.zeros((len(codes), len(classes))))
-            into[fold.test] = made.apply(fold.scores, _at(lengths, fold.test), classes)
+        for name, of_fold in Calibration.apply_each(every, fold.scores, _at(lengths, fold.test), classes).items():
+            scores.setdefault(name, np.zeros((len(codes), len(classes))))[fold.test] = of_fold
     return scores, fold_of
 
 
@@ -273,12 +304,12 @@ def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prio
     for k in np.unique(fold_of):
         test = fold_of == k
         train = ~test if not test.all() else test  # of a single fold, all rows are fitted and judged
-        weights = fit_shares([one[train] for one in each], codes[train], prior)
+        weights = fit_shares([one[train] for one in each], codes[train], prior, SURPRISE)
         judged[test] = sum(w * one[test] for w, one in zip(weights, each) if w > 0)  # 0 · −inf is 0
     share = _certain_share(_losses(scores["prior"], codes, prior), _losses(judged, codes, prior))
     if share == 0.0:
         return np.array([float(name == "prior") for name in scores])
-    return share * fit_shares(each, codes, prior)
+    return share * fit_shares(each, codes, prior, SURPRISE)
 
 
 def _certain_share(without: Array, losses: Array) -> float:

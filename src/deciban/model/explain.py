@@ -13,10 +13,10 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_joint, log_ratio
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, HasWordParts, ability
+from deciban.families.fixed import Released
 from deciban.families.interactions import Interactions
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Density, Family, Rows
-from deciban.families.released import Released
 from deciban.model.calibration import total
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.tables import Table

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
-from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
 from deciban.families.limits import any_beyond, limit_of, limits_of
+from deciban.families.parts import accumulator
 from deciban.families.product import ASKED, Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
-from deciban.model.calibration import Calibration
-from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
+from deciban.model.calibration import BY_WORD, Calibration
+from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import InteractionsLike, Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
@@ -29,7 +29,7 @@ from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES, open_source
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows, even_rows
+from deciban.read.reservoir import Reservoir, chosen_rows, even_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
@@ -37,7 +37,8 @@ from deciban.statistics import Array, Members
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
-ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
+ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows of more; on MOST_ROWS of a stream
+FEW_MORE = 1.25  # times as many rows are all used: selecting most of them takes longer than fitting the rest
 ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
 FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
@@ -105,10 +106,11 @@ def _fit(
         ledger = None if request.key is None else ledger_of(first, request.key)
         if second is None:
             given_rows = start.rows, start.members, columns, request.rule
-            chosen_family, stats = fit_rows(family, *given_rows, rows_to_calibrate(opening.method))
+            chosen_family, stats = fit_rows(family, *given_rows, opening.method)
         else:
-            keep_sample = opening.method is not None
-            sums = Accumulator(family, start, columns, request.rule, keep_sample, ledger, request.key)
+            keep_sample, given_rule = opening.method is not None, request.rule
+            hashes = None if ledger is None else LedgerSums(ledger, columns, request.key)
+            sums = Accumulator(family, start, columns, given_rule, opening.by_word, keep_sample, hashes)
             del start, first  # frees their memory
     if second is not None:
         for batch in chain([second], batches):
@@ -116,7 +118,8 @@ def _fit(
                 batches.close()  # type: ignore[attr-defined]
                 return None
             sums.add(batch)
-        chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
+        chosen_family, stats, sample = sums.family, sums.total(), sums.sample()
+        ledger = None if hashes is None else hashes.ledger()
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     predictor = finished(request, opening, chosen_family, stats, Reader(columns, given.schema), start, ledger)
@@ -133,7 +136,7 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
     opening = opened(request, batch, reader.schema)
     start = encoded(opening.family)
     given = start.rows, start.members, reader.columns, request.rule
-    family, stats = fit_rows(opening.family, *given, rows_to_calibrate(opening.method))
+    family, stats = fit_rows(opening.family, *given, opening.method)
     return finished(request, opening, family, stats, reader, start)
 
 
@@ -144,6 +147,11 @@ class Opening:
     family: Family[Any]  # as asked for: choices that rows or sums make are open
     blocks: Sequence[Block]  # with the reasons for their families
     method: str | None  # of calibration
+
+    @property
+    def by_word(self) -> bool:
+        """Whether words will have scales of their own."""
+        return self.method == BY_WORD
 
     @property
     def together(self) -> frozenset[Any]:
@@ -193,14 +201,14 @@ class Accumulator:
         first: Lesson,
         columns: Sequence[Any],
         rule: Rule,
+        by_word: bool = True,
         keep_sample: bool = False,
-        ledger: Ledger | None = None,
-        key: Key | None = None,
+        ledger: LedgerSums | None = None,
     ) -> None:
         from deciban.model.candidates import chosen
 
-        self.columns, self.ledger, self.key = columns, ledger, key
-        family = chosen(family, first.rows, first.members, rule)
+        self.ledger = ledger
+        family = chosen(family, first.rows, first.members, rule, by_word)
         self.sums = accumulator(family, first.rows, first.members, columns)
         self.sums.choose(first.rows, first.members, rule)
         self.rows = _class_rows(first.members)
@@ -219,7 +227,7 @@ class Accumulator:
             self.sums.add(taken.rows, taken.members)
             self.rows = self.rows + _class_rows(taken.members)
             if self.ledger is not None:
-                self.ledger = learn_batch(self.ledger, batch, self.columns, self.key)
+                self.ledger.add(batch)
         self._keep(batch)
 
     def total(self) -> ModelStats:
@@ -236,19 +244,19 @@ class Accumulator:
 
 
 def fit_rows(
-    family: Family[Any], X: Rows, members: Members, columns: Sequence[Any], rule: Rule, scored: int = 0
+    family: Family[Any], X: Rows, members: Members, columns: Sequence[Any], rule: Rule, method: str | None = None
 ) -> tuple[Family[Any], ModelStats]:
     """Choose from the first rows and sum over all rows in memory; one pass over the data.
 
-    So many of the rows are to be scored afterwards: those that `chosen_rows` returns.
+    The model will be calibrated by the method, on scores of rows that are learnt.
     """
     n = len(members.codes)
     if isinstance(family, Product) or ability(family, HasCandidates) is not None:
         from deciban.model.candidates import chosen  # here and below: a first answer needs no choices of this kind
 
-        family = chosen(family, X, members, rule)
-        if scored:
-            read_once(family, X, n, chosen_rows(n, scored))
+        family = chosen(family, X, members, rule, method == BY_WORD)
+        if method is not None:
+            read_once(family, X, n, rows_to_calibrate(method, n))
         candidate = ability(family, HasCandidates)
         if candidate is not None and not candidate.open:
             stats = collect(family, X, members, columns)
@@ -515,7 +523,7 @@ def calibrated(model: Model, start: Lesson | None, method: str | None, automatic
 @with_one_thread
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
-    at = chosen_rows(len(start.members), rows_to_calibrate(method))
+    at = rows_to_calibrate(method, len(start.members))
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
     from deciban.model.cross_fit import fit_calibration
@@ -523,9 +531,11 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
     return fit_calibration(predictor, start, method, automatic)
 
 
-def rows_to_calibrate(method: str | None) -> int:
-    """Return the number of rows, at most, whose leave-one-out scores a calibrator is fitted to."""
-    return 0 if method is None else ROWS_OF_WORDS if method == "features" else MOST_ROWS
+def rows_to_calibrate(method: str, n: int) -> Array:
+    """Return the positions of the rows of n whose leave-one-out scores a calibrator is fitted to."""
+    if method != BY_WORD:
+        return chosen_rows(n)
+    return np.arange(n) if n <= FEW_MORE * ROWS_OF_WORDS else chosen_rows(n, ROWS_OF_WORDS)
 
 
 def automatic_method(model: Model) -> str:

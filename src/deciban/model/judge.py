@@ -27,7 +27,7 @@ from deciban.families.product import blocks_of, footprint, left_out_experts, wit
 from deciban.families.protocol import Density, Rows, Rule
 from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores, plain
 from deciban.model.calibration import total
-from deciban.model.ledger import Key, unlearn_batch
+from deciban.model.ledger import Key, check_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths, by_block
 from deciban.read.batches import Batch
@@ -79,8 +79,10 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     return prior
 
 
-def left_out_blocks(predictor: Predictor, rows: Rows, members: Members, scored: Array | None = None) -> list[Array]:
-    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each.
+def left_out_blocks(
+    predictor: Predictor, rows: Rows, members: Members, scored: Array | None = None, experts: bool = True
+) -> list[Array]:
+    """Return the leave-one-out scores of each block, then of the parts of the experts if asked for, shape (n, K) each.
 
     Scores that have a source, from which they can be computed, are NaN but for the rows `scored`, if these are given.
     """
@@ -88,6 +90,8 @@ def left_out_blocks(predictor: Predictor, rows: Rows, members: Members, scored: 
     each = blocks_of(model.family, model.stats.family, predictor.density, rows)
     given = members, model.rule
     blocks = by_block(lambda block: _left_out(block[0], block[1], block[2], block[3], *given, scored), each)
+    if not experts:
+        return blocks
     return blocks + left_out_experts(model.family, model.stats.family, rows, *given, predictor.density)
 
 
@@ -120,7 +124,7 @@ def learnt_lesson(model: Model, batch: Batch, key: Key | None = None) -> Lesson:
     """Encode learnt rows; refuse rows that the ledger or the sums show were not learnt."""
     if model.ledger is not None:
         try:
-            _, batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)  # with the weights after decay
+            batch = check_batch(model.ledger, batch, model.reader.columns, key)  # with the weights after decay
         except NotLearntError as error:
             error.remedy = NEW_ROWS
             raise

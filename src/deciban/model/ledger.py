@@ -20,7 +20,7 @@ the first and second half of a text's digest (BLAKE2b-128, keyed, of its UTF-8 a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from struct import pack
@@ -34,12 +34,14 @@ from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableE
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, encode_labels, is_missing
 from deciban.read.tables import Table
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 CELL = np.dtype([("column", "<u4"), ("kind", "u1"), ("value", "<u8")])
 NUMBER, TEXT, MISSING, DIGITS = 0, 1, 3, 4
 HASH = "S16"
 BLOCK = 2**20  # cells hashed at a time
+FEWEST_WAITING = 2**20  # hashes that are inserted into a ledger at a time
 EXACT = 2**53  # every integer up to here is a double
 
 Secret: TypeAlias = "Key | str | bytes | bool | None"  # what a user gives as key; True and None mean the public key
@@ -94,80 +96,100 @@ def row_hashes(
     head = key.digest(b"".join(_name(column, key) for column in columns))
     labels = [head + _name(name, key) for name in names]
     n, width = table.shape
-    hashes = np.empty(n, HASH)
-    each = np.ones(n) if weight is None else weight
-    kinds, which = np.unique(codes + 1j * each, return_inverse=True)
-    starts = [blake2b(labels[int(kind.real)] + pack("<d", kind.imag), key=key.secret, digest_size=16) for kind in kinds]
+    if weight is None:
+        kinds, which = [(code, 1.0) for code in range(len(labels))], codes
+    else:
+        each, which = np.unique(codes + 1j * weight, return_inverse=True)
+        kinds = [(int(kind.real), kind.imag) for kind in each]
+    starts = [blake2b(labels[code] + pack("<d", each), key=key.secret, digest_size=16) for code, each in kinds]
     step = max(1, BLOCK // max(width, 1))
+    parts: list[bytes] = []
     for at in range(0, n, step):
         rows = slice(at, min(at + step, n))
-        some = table if n <= step else table.take(rows)
-        hashes[rows] = list(_digests(some, [starts[k] for k in which[rows]], key))
-    return hashes
+        parts += _digests(table if n <= step else table.take(rows), [start.copy for start in starts], which[rows], key)
+    return np.frombuffer(bytearray().join(parts), HASH)
 
 
-def _digests(table: Table, starts: Sequence[blake2b], key: Key) -> Iterator[bytes]:
-    """Yield the digest of each row; `starts` have been fed columns, label and weight."""
-    rows, cells = _cells(table, key)
-    ends = np.cumsum(np.bincount(rows, minlength=len(starts))) * CELL.itemsize
-    data, at = np.ascontiguousarray(cells).view(np.uint8).data, 0
-    for start, end in zip(starts, ends.tolist()):
-        digest = start.copy()
+def _digests(table: Table, copies: Sequence[Callable[[], blake2b]], which: Array, key: Key) -> list[bytes]:
+    """Return the digest of each row; copies[which[i]] makes one that has been fed what precedes the cells of row i."""
+    sizes, cells = _cells(table, key)
+    ends, data, at, found = np.cumsum(sizes) * CELL.itemsize, cells.tobytes(), 0, []
+    for kind, end in zip(which.tolist(), ends.tolist()):
+        digest = copies[kind]()
         digest.update(data[at:end])
+        found.append(digest.digest())
         at = end
-        yield digest.digest()
+    return found
 
 
 def _cells(table: Table, key: Key) -> tuple[Array, Array]:
-    """Return the row of each cell, and the cells, in the order of the rows."""
+    """Return the number of cells of each row, and the cells in the order of the rows."""
+    n, width = table.shape
     if table.sparse:
         X = sp.csr_array(table.data, copy=True)
         X.sum_duplicates()
-        return _numbers(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices, X.data, key)
+        rows, cells = _numbers(np.repeat(np.arange(n), np.diff(X.indptr)), X.indices, X.data, key)
+        return np.bincount(rows, minlength=n), cells
     if not table.framed and table.data.dtype.kind in "biuf":
         row, column = np.nonzero(table.data)
-        return _numbers(row, column, table.data[row, column], key)
-    parts = [_column(table.pick([j])[:, 0], j, key) for j in range(table.shape[1])]
-    rows, cells = (np.concatenate(each) for each in zip(*parts))
-    order = np.argsort(rows, kind="stable")
-    return rows[order], cells[order]
+        rows, cells = _numbers(row, column, table.data[row, column], key)
+        return np.bincount(rows, minlength=n), cells
+    parts = [_column(table, j, key) for j in range(width)]
+    ends = np.cumsum([0, *(kind.shape[1] for kind, _, _ in parts)])
+    grid, there = np.empty((n, ends[-1]), CELL), np.empty((n, ends[-1]), bool)
+    for j, (kind, value, present) in enumerate(parts):
+        at = slice(ends[j], ends[j + 1])
+        grid["column"][:, at], grid["kind"][:, at], grid["value"][:, at], there[:, at] = j, kind, value, present
+    return there.sum(axis=1), grid if there.all() else grid[there]
 
 
-def _column(values: Array, column: int, key: Key) -> tuple[Array, Array]:
-    """Return rows and cells of one column of any type; each distinct value is encoded once."""
-    if values.dtype.kind in "biuf":
-        row = np.flatnonzero(values)
-        return _numbers(row, np.full(len(row), column), values[row], key)
+def _column(table: Table, position: int, key: Key) -> tuple[Array, Array, Array]:
+    """Return kind and value of the cells of one column, and which there are, (n, 1) or (n, 2)."""
+    if isinstance(table, TypedTable) and table.kind(position) == "category":
+        codes, names = table.data.values[position]
+        return _coded([*names, None], codes, key)  # −1, the code of what is missing, is the place of None
+    values = table.pick([position])[:, 0]
+    if values.dtype.kind in "biuf" and not _has_large_integers(values):
+        return tuple(part[:, None] for part in _of_doubles(values.astype(np.float64)))  # type: ignore[return-value]
     places: dict[Any, int] = {}
     which = np.array([places.setdefault((type(v), v), len(places)) for v in values.tolist()], dtype=np.intp)
-    return _values(np.arange(len(which)), np.full(len(which), column), [value for _, value in places], which, key)
+    return _coded([value for _, value in places], which, key)
 
 
-def _values(rows: Array, columns: Array, values: Sequence[Any], which: Array, key: Key) -> tuple[Array, Array]:
-    """Return rows and cells of values[which[i]] for each i: no cell for zero, two for a text."""
+def _coded(values: Sequence[Any], which: Array, key: Key) -> tuple[Array, Array, Array]:
+    """Return kind and value of the cells of values[which[i]], and which there are: none for zero, two for a text."""
     written = [_cell(value, key) for value in values]
-    kind = np.array([kind for kind, _ in written], dtype=np.uint8)
-    halves = np.frombuffer(b"".join(digest for _, digest in written), "<u8").reshape(-1, 2)
-    number, zero = kind == NUMBER, halves[:, 0] == 0
-    size = np.where(number | (kind == MISSING), np.where(number & zero, 0, 1), 2)[which]
-    at = np.repeat(np.arange(len(which)), size)
-    second = np.concatenate([[False], at[1:] == at[:-1]]).astype(np.intp)[: len(at)]
-    cells = np.zeros(len(at), CELL)
-    cells["column"], cells["kind"], cells["value"] = columns[at], kind[which[at]] + second, halves[which[at], second]
-    return rows[at], cells
+    kind = np.array([kind for kind, _ in written], dtype=np.uint8)[:, None]
+    halves = np.frombuffer(bytearray().join(digest for _, digest in written), "<u8").reshape(-1, 2)
+    there = np.hstack([(kind != NUMBER) | (halves[:, :1] != 0), (kind != NUMBER) & (kind != MISSING)])
+    most = 1 + bool(there[:, 1].any())
+    return (kind + np.arange(most, dtype=np.uint8))[which], halves[which, :most], there[which, :most]
+
+
+def _has_large_integers(values: Array) -> bool:
+    """Whether there are integers some of which no double may equal."""
+    return values.dtype.kind in "iu" and values.itemsize == 8 and bool((np.abs(values.astype(float)) >= EXACT).any())
+
+
+def _of_doubles(numbers: Array) -> tuple[Array, Array, Array]:
+    """Return kind and value of the cells of numbers, and which there are: none for zero."""
+    gaps = np.isnan(numbers)
+    return np.where(gaps, MISSING, NUMBER), np.where(gaps, 0.0, numbers).view(np.uint64), numbers != 0
 
 
 def _numbers(rows: Array, columns: Array, values: Array, key: Key) -> tuple[Array, Array]:
     """Return rows and cells of numbers, zeros left out."""
-    numbers = values.astype(np.float64)
-    if values.dtype.kind in "iu" and values.itemsize == 8 and (np.abs(numbers) >= EXACT).any():
-        return _values(rows, columns, values.tolist(), np.arange(len(values)), key)  # some may not be doubles
-    kept = numbers != 0
-    cells = np.zeros(int(kept.sum()), CELL)
-    cells["column"], numbers, rows = columns[kept], numbers[kept], rows[kept]
-    gaps = np.isnan(numbers)
-    cells["kind"], cells["value"] = np.where(gaps, MISSING, NUMBER), np.where(gaps, 0.0, numbers).view(np.uint64)
-    return rows, cells
+    if _has_large_integers(values):
+        kind, value, there = _coded(values.tolist(), np.arange(len(values)), key)
+        at, _ = np.nonzero(there)
+        kind, value = kind[there], value[there]
+    else:
+        kind, value, there = _of_doubles(values.astype(np.float64))
+        at = np.flatnonzero(there)
+        kind, value = kind[at], value[at]
+    cells = np.empty(len(at), CELL)
+    cells["column"], cells["kind"], cells["value"] = columns[at], kind, value
+    return rows[at], cells
 
 
 def _cell(value: object, key: Key) -> tuple[int, bytes]:
@@ -264,6 +286,16 @@ class Ledger:
 
         `numbers` are the row numbers used in errors.
         """
+        entry = self._entries(hashes, numbers)
+        left = self.count - np.bincount(entry, minlength=len(self.count))
+        return replace(self, count=left)._tidy(), self.since[self.level[entry]]
+
+    def decay_of(self, hashes: Array) -> Array:
+        """Return the decay of rows, as `unlearn` does; NotLearntError if one was not learnt."""
+        return self.since[self.level[self._entries(hashes)]]
+
+    def _entries(self, hashes: Array, numbers: Array | None = None) -> Array:
+        """Return the entry of each row, of equal ones the least decayed first; NotLearntError if there is none."""
         names, batch = self._names(), np.asarray(hashes, HASH)
         found, which, wanted = np.unique(batch, return_inverse=True, return_counts=True)
         order = np.argsort(which, kind="stable")
@@ -271,15 +303,20 @@ class Ledger:
         rank[order] = np.arange(len(batch)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
         before = np.concatenate([[0], np.cumsum(self.count)])
         first = np.searchsorted(names, found, side="left")
-        there = before[np.searchsorted(names, found, side="right")] - before[first]
+        several = len(self.since) > 1  # a hash may have several entries
+        if several or not len(names):
+            last = np.searchsorted(names, found, side="right")
+        else:
+            last = first + (names[np.minimum(first, len(names) - 1)] == found)
+        there = before[last] - before[first]
         short = np.flatnonzero(rank >= there[which])
         if len(short):
             self._refuse(
                 int(short[0] if numbers is None else numbers[short[0]]), int(there[which][short[0]]), len(short)
             )
-        entry = np.searchsorted(before, before[first][which] + rank, side="right") - 1
-        left = self.count - np.bincount(entry, minlength=len(self.count))
-        return replace(self, count=left)._tidy(), self.since[self.level[entry]]
+        if not several:
+            return first[which]
+        return np.searchsorted(before, before[first][which] + rank, side="right") - 1
 
     def _refuse(self, row: int, times: int, more: int) -> NoReturn:
         why = f"was learnt {times} times and is to be unlearnt once more" if times else "was never learnt"
@@ -331,7 +368,7 @@ class Ledger:
     def _tidy(self) -> Ledger:
         """Drop entries whose count is 0, and levels without entries."""
         kept = self.count > 0
-        used = np.unique(self.level[kept])
+        used = np.flatnonzero(np.bincount(self.level[kept], minlength=len(self.since)))
         if kept.all() and len(used) == len(self.since):
             return self
         level = np.searchsorted(used, self.level[kept]).astype(np.int32)
@@ -360,6 +397,32 @@ def ledger_of(batch: Batch, key: Secret) -> Ledger:
     return Ledger.of(key).learn(_batch_hashes(batch, batch.table.columns, batch.labels, Key.of(key)))
 
 
+class LedgerSums:
+    """The ledger of batches that are learnt one after the other; mutable, with one owner.
+
+    Their hashes wait until they are as many as the entries of the ledger: inserting those of each batch would copy the
+    whole ledger every time.
+    """
+
+    def __init__(self, ledger: Ledger, columns: Sequence[Any], key: Secret) -> None:
+        self._ledger, self._columns, self._key = ledger, columns, checked_key(ledger, key)
+        self._waiting: list[Array] = []
+        self._rows = 0  # that wait
+
+    def add(self, batch: Batch) -> None:
+        """Add the rows of a batch."""
+        self._waiting.append(_batch_hashes(batch, self._columns, batch.labels, self._key))
+        self._rows += len(self._waiting[-1])
+        if self._rows > max(FEWEST_WAITING, len(self._ledger.rows)):
+            self.ledger()
+
+    def ledger(self) -> Ledger:
+        """Return the ledger of all rows."""
+        if self._waiting:
+            self._ledger, self._waiting, self._rows = self._ledger.learn(np.concatenate(self._waiting)), [], 0
+        return self._ledger
+
+
 def learn_batch(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Secret) -> Ledger:
     """Return the ledger with the rows of a batch added."""
     return ledger.learn(_batch_hashes(batch, columns, batch.labels, checked_key(ledger, key)))
@@ -377,9 +440,14 @@ def unlearn_batch(
         left, since = ledger.unlearn(_batch_hashes(batch, columns, batch.labels, secret))
     if labels is not None:
         left = left.learn(_batch_hashes(batch, columns, labels, secret), since)
-    if (since == 1).all():
-        return left, batch
-    return left, replace(batch, weight=since if batch.weight is None else since * batch.weight)
+    return left, _decayed(batch, since)
+
+
+def check_batch(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Secret) -> Batch:
+    """Return a batch whose rows were all learnt with its weights times the decay of its rows; otherwise an error."""
+    secret = checked_key(ledger, key)
+    with batch.table.located():
+        return _decayed(batch, ledger.decay_of(_batch_hashes(batch, columns, batch.labels, secret)))
 
 
 def checked_key(ledger: Ledger, key: Secret) -> Key:
@@ -391,6 +459,12 @@ def checked_key(ledger: Ledger, key: Secret) -> Key:
             remedy=Remedy("Load it with its key: ", Argument("key", python="deciban.load(path, key=…)"), "."),
         )
     return secret
+
+
+def _decayed(batch: Batch, since: Array) -> Batch:
+    if (since == 1).all():
+        return batch
+    return replace(batch, weight=since if batch.weight is None else since * batch.weight)
 
 
 def _batch_hashes(batch: Batch, columns: Sequence[Any], labels: ArrayLike | Labels | None, key: Key) -> Array:

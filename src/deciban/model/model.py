@@ -27,9 +27,9 @@ from deciban.errors import (
     SingularError,
 )
 from deciban.families.abilities import HasChoices, ability, with_frame
+from deciban.families.fixed import is_released, refuse, strip
 from deciban.families.product import Product, ProductStats, as_key, expert_columns, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
-from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
@@ -61,9 +61,9 @@ class ModelStats(Stats):
         empty = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
         return kept.select("class", np.flatnonzero(~empty)) if empty.any() else kept
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse rows whose weight is so large that its rounding would falsify the weight of the rows that stay."""
-        super()._refuse_lost(other, error)
+        super().refuse_lost(other, error)
         left = self.rows - other.rows
         stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # less is what rounding leaves of nothing
         lost = stays & ~(is_exact(self.rows) & is_exact(other.rows))
@@ -372,7 +372,7 @@ def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
         return one, two
     if one.family.experts == two.family.experts:
         return one, two
-    from deciban.model.expert_pairs import common_experts
+    from deciban.model.experts import common_experts
 
     first, second = common_experts((one.family, one.stats.family), (two.family, two.stats.family))
     return _with_experts(one, *first), _with_experts(two, *second)
@@ -380,7 +380,7 @@ def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
 
 def with_interactions(model: Model, wanted: int | Sequence[tuple[Any, Any]]) -> Model:
     """Return a model with some of the pairs of columns that were summed: so many, the heaviest first, or these."""
-    from deciban.model.expert_pairs import kept_pairs
+    from deciban.model.experts import kept_pairs
 
     if is_released(model.family):
         refuse()

@@ -30,7 +30,7 @@ from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.tables import Table
 from deciban.read.typed import TypedColumns, TypedTable
-from deciban.statistics import Array, Stats
+from deciban.statistics import Array, Members, Stats
 
 ENOUGH = 0.5  # share of the model's rows, or of the most that are judged, that must be given to choose again
 Progress: TypeAlias = Callable[[float, str], None]
@@ -69,6 +69,11 @@ def nested_scores(
     complete = holds_all_rows(model, lesson)
     if complete and any(len(split.out) == len(members) for split in splits):
         raise InputError("no rows are left to judge by. Give at least two rows that are not copies or of one group.")
+    if complete and method is not None and any(_classes_left(split, members) < 2 for split in splits):
+        raise InputError(
+            f"{len(members)} rows are too few to be judged: without those of a fold, rows of a single class are left. "
+            "Give at least two rows of each of two classes, that are not copies or of one group."
+        )
     kept: list[str] = []
     judge: Judge
     if complete and as_fitted and len(members) <= JUDGED_ROWS:
@@ -95,6 +100,11 @@ def nested_scores(
 def holds_all_rows(model: Model, lesson: Lesson) -> bool:
     """Whether a lesson has as many rows of each class as the model has learnt."""
     return bool(np.allclose(lesson.members.weights(), model.stats.rows, rtol=1e-9))
+
+
+def _classes_left(split: Split, members: Members) -> int:
+    """How many classes the rows have that a split does not leave out."""
+    return len(np.unique(np.delete(members.codes, split.out)))
 
 
 def _method(request: Request, model: Model, raw: bool) -> str | None:

@@ -14,7 +14,7 @@ from deciban.families.abilities import HasPosterior, ability
 from deciban.families.bernoulli import BernoulliDensity
 from deciban.families.binned import Binned
 from deciban.families.categorical import CategoricalDensity
-from deciban.families.counts import MultinomialDensity
+from deciban.families.dirichlet import MultinomialDensity
 from deciban.families.moments import Moments, column_covariances, column_moments
 from deciban.families.posterior import Marginal
 from deciban.families.product import ProductDensity, blocks_of
@@ -39,6 +39,10 @@ class Parameter(NamedTuple):
     low: float
     high: float
     evidence: float | None  # decibans of this value for the class over the others, if the parameter is a probability
+    column: str  # of the feature; empty for the words of a model of texts, the feature itself if it has several columns
+
+
+SHOWN = Parameter._fields[:-1]  # what tables of parameters have
 
 
 def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
@@ -48,8 +52,8 @@ def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
     for (family, stats), positions, block in blocks:
         columns = [names[j] for j in positions]
         if isinstance(family, Text):
-            prefix = f"{block}: " if len(model.positions) > 1 else ""  # as in explanations
-            yield from _word_parameters(family, stats, classes, level, prefix)
+            column = block if len(model.positions) > 1 else ""
+            yield from _word_parameters(family, stats, classes, level, column)
             continue
         described = ability(family, HasPosterior)
         if described is None:
@@ -61,7 +65,7 @@ def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
                 features = _feature_names(stats, columns, np.shape(marginal.mean)[-1])
                 if isinstance(family, Binned):
                     places = [family.ranges(j, stats.map) for j in range(len(columns))]
-                    features = [f"{column} {place}" for column, own in zip(columns, places) for place in own]
+                    features = [(f"{column} {place}", column) for column, own in zip(columns, places) for place in own]
                 back: Callable[[Array], Array] | None = None
                 if isinstance(family, Transformed):
                     back = partial(_in_units, family, stats.map) if name == "mean" else None
@@ -75,13 +79,14 @@ def _in_units(family: Transformed, map: Array, values: Array) -> Array:
 
 
 def _word_parameters(
-    family: Text, stats: Any, classes: Sequence[str], level: float, prefix: str
+    family: Text, stats: Any, classes: Sequence[str], level: float, column: str
 ) -> Iterator[Parameter]:
-    """The probabilities of words; frequent words with large evidence first."""
+    """The probabilities of words, of a column if there are several; frequent words with large evidence first."""
     axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
     marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
-    lines = list(_of_marginal([prefix + word for word in words], "p", classes, marginal, level))
+    prefix = f"{column}: " if column else ""  # as in explanations
+    lines = list(_of_marginal([(prefix + word, column) for word in words], "p", classes, marginal, level))
     K = len(classes)
     by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]
     by_word.sort(key=lambda some: -sum(line.mean * abs(line.evidence or 0.0) for line in some))
@@ -89,24 +94,27 @@ def _word_parameters(
 
 
 def _of_marginal(
-    features: Sequence[str],
+    features: Sequence[tuple[str, str]],
     name: str,
     classes: Sequence[str],
     marginal: Marginal,
     level: float,
     back: Callable[[Array], Array] | None = None,
 ) -> Iterator[Parameter]:
-    """The parameters of one marginal of a posterior, (K, P) or (P,); `back` maps them to the units of the column."""
+    """The parameters of one marginal of a posterior, (K, P) or (P,), whose features are given with their columns.
+
+    `back` maps values to the units of the column.
+    """
     low, high, mean = (np.atleast_2d(each) for each in (*marginal.interval(level), marginal.mean))
     if back is not None:
         low, high, mean = back(low), back(high), back(mean)
     K = len(mean)
     evidence = _decibans_over_others(mean) if name in PROBABILITIES and K > 1 else None
-    for j, feature in enumerate(features):
+    for j, (feature, column) in enumerate(features):
         for k in range(K):
             decibans = None if evidence is None else float(evidence[k, j])
             numbers = (float(mean[k, j]), float(low[k, j]), float(high[k, j]))
-            yield Parameter(feature, name, classes[k] if len(classes) == K else "all", *numbers, decibans)
+            yield Parameter(feature, name, classes[k] if len(classes) == K else "all", *numbers, decibans, column)
 
 
 def _decibans_over_others(p: Array) -> Array:
@@ -116,14 +124,15 @@ def _decibans_over_others(p: Array) -> Array:
         return convert(np.log(p) - np.log(others), "decibans")
 
 
-def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[str]:
-    """Names along the last axis of a parameter: columns, categories of columns, or words."""
+def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[tuple[str, str]]:
+    """Names along the last axis of a parameter (columns, categories of columns, or words), each with its column."""
     for name, axis in stats.labels.items():
         if isinstance(axis, Ragged) and axis.size == size:
-            return [f"{column}={value}" for column, part in zip(columns, axis.parts) for value in part.names]
+            return [(f"{column}={value}", column) for column, part in zip(columns, axis.parts) for value in part.names]
         if name == "word" and isinstance(axis, Axis) and axis.size == size and not isinstance(axis.names, range):
-            return [str(word) for word in axis.names]
-    return list(columns) if len(columns) == size else [f"all of {', '.join(columns)}"] * size
+            return [(str(word), "") for word in axis.names]
+    names = columns if len(columns) == size else [f"all of {', '.join(columns)}"] * size
+    return [(name, name) for name in names]
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------

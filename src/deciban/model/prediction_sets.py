@@ -251,7 +251,7 @@ def left_one_out(
     lesson = known_lesson(model, batch)
     codes = np.asarray(lesson.members.codes)
     prior = log_prior(model.stats.rows)
-    scores = total(left_out_blocks(predictor, lesson.rows, lesson.members))
+    scores = total(left_out_blocks(predictor, lesson.rows, lesson.members, experts=False))
     if score is surprise:
         scores = scores + np.reshape(predictor.density.log_base(lesson.rows), (-1, 1))
     own = score(scores, prior)[np.arange(len(codes)), codes]
@@ -305,7 +305,7 @@ class FullConformity:
         """Return s_i of each row without itself, shape (n,)."""
         codes = np.asarray(members.codes)
         left = np.exp(left_out_prior(predictor.model.stats.rows, codes, members.row_weights()))
-        scores = total(left_out_blocks(predictor, rows, members))
+        scores = total(left_out_blocks(predictor, rows, members, experts=False))
         return disagreement(scores, self.log_prior(left))[np.arange(len(codes)), codes]
 
 

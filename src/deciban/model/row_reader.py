@@ -17,7 +17,7 @@ from deciban.families.product import Product
 from deciban.model.model import Model, Reader
 from deciban.read.columns import NUMBERS
 from deciban.read.mail import FIELDS, fields_of
-from deciban.read.records import typed_records
+from deciban.read.schema import typed_records
 from deciban.read.tables import Table
 
 Row: TypeAlias = (
