@@ -130,6 +130,16 @@ def test_moments_of_mixtures_are_those_of_their_samples():
     assert not hasattr(GenerativeClassifier(Mixture(Categorical(), 2)).fit(COUNTS % 3, CLASSES), "means_")
 
 
+def test_moments_of_known_densities_are_their_own():
+    correlated = Gaussian().fit(X[:, :2]).density("ml")
+    known = {"a": correlated, "b": Gaussian("diagonal").fit(X[:, :2]).density("ml")}
+    clf = GenerativeClassifier.from_densities(known)
+    covariance = np.cov(X[:, :2].T, bias=True)
+    np.testing.assert_allclose(clf.means_, np.tile(X[:, :2].mean(axis=0), (2, 1)))
+    np.testing.assert_allclose(clf.covariances_, [covariance, np.diag(np.diag(covariance))])
+    np.testing.assert_allclose(clf.variances_, np.tile(np.diag(covariance), (2, 1)))
+
+
 def test_what_a_family_lacks_is_no_attribute():
     texts = GenerativeClassifier().fit(["aa bb", "bb cc"] * 5, [0, 1] * 5)
     assert not hasattr(texts, "means_")
@@ -145,6 +155,8 @@ def test_priors_and_posteriors():
     np.testing.assert_allclose(clf.posterior()["rate"].mean, (total + 2) / 30.5)
     frame = clf.to_frame(level=0.5)
     assert list(frame.columns) == ["feature", "parameter", "class", "mean", "low", "high", "evidence"]
+    assert frame["evidence"].isna().all()
+    assert frame["evidence"].dtype == float
     one = frame[(frame["feature"] == "1") & (frame["class"] == "1")].iloc[0]
     exact = stats.gamma(total[1, 1] + 2, scale=1 / 30.5)
     np.testing.assert_allclose([one["mean"], one["low"], one["high"]], [exact.mean(), *exact.interval(0.5)])

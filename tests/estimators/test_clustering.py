@@ -101,6 +101,9 @@ def test_mixed_frames_with_gaps():
     assert model.feature_names_in_.tolist() == ["size", "colour", "old"]
     assert model.sample(4, random_state=0)[0].shape == (4, 3)
     assert np.isfinite(model.bic(frame))
+    assert model.bic(frame[["old", "size", "colour"]]) == model.bic(frame)
+    with pytest.raises(ValueError, match="yet now missing"):
+        model.bic(frame[["old", "size"]])
 
 
 def test_counts_and_flags():

@@ -6,8 +6,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from deciban import Gaussian, GenerativeClassifier, SemiSupervised
 from deciban.model import cross_fit
-from deciban.model.column_group import ColumnGroup
 from deciban.model.cross_fit import folds_by_subtraction
+from deciban.model.fold_scores import PartsTogether
 from deciban.model.folds import stratified
 from deciban.model.model import Lesson
 from deciban.read.batches import Batch
@@ -120,11 +120,11 @@ def test_columns_scored_together_score_as_their_blocks_do(gaps, monkeypatch):
     predictor = clf.predictor_
     table = clf._table({f"x{j}": X[:, j] for j in range(6)})
     lesson = Lesson(Batch(table, y), predictor.model.encode(table), Members.hard(y, predictor.model.stats.axis))
-    group = ColumnGroup.of(predictor.model, lesson.rows)
-    assert group is not None
-    assert len(group.places) >= 4
+    parts = PartsTogether.of(predictor.model, lesson.rows)
+    assert max(len(each.places) for each in parts.features) >= 4
     together = list(folds_by_subtraction(predictor, lesson, stratified(y)))
-    monkeypatch.setattr(cross_fit, "ColumnGroup", type("None", (), {"of": staticmethod(lambda *_: None)}))
+    nothing = PartsTogether([], [], (predictor.model, lesson.rows))
+    monkeypatch.setattr(cross_fit.PartsTogether, "of", lambda model, rows: nothing)
     apart = list(folds_by_subtraction(predictor, lesson, stratified(y)))
     for one, other in zip(together, apart, strict=True):
         for a, b in zip([*one.left_out, *one.scores], [*other.left_out, *other.scores], strict=True):

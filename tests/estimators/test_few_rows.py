@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from deciban import GenerativeClassifier
+from deciban import Gaussian, GenerativeClassifier
 from deciban.families.transformed import Transformed
 
 
@@ -48,3 +48,14 @@ def test_a_few_rows_answer_better_than_knowing_nothing(n):
         share = y.iloc[train].mean()
         nothing.append(-np.log(np.where(y.iloc[test], share, 1 - share)).mean())
     assert np.mean(losses) < 0.85 * np.mean(nothing)
+
+
+def test_whole_numbers_that_are_constant_within_classes_are_not_normal():
+    rng = np.random.default_rng(0)
+    animal = np.array(["cat", "hen"])[rng.integers(0, 2, 80)]
+    legs = np.where(animal == "cat", 4, 2)
+    frame = pd.DataFrame({"legs": legs, "weight": rng.lognormal(np.where(animal == "cat", 1.4, 0.7), 0.3)})
+    clf = GenerativeClassifier().fit(frame, animal)
+    assert not isinstance(clf.family_.families["legs"], Gaussian | Transformed)
+    over = clf.llr(pd.DataFrame({"legs": [4], "weight": [2.9]}), "cat", "hen", unit="decibans")
+    assert 10 < over[0] < 150  # 40 rows of each class without an exception; a narrow normal density says 9,000

@@ -237,6 +237,24 @@ def test_later_rows_are_judged_by_earlier_ones():
         clf.evaluate(X, y, learnt=True, time=time, groups=time)
 
 
+def test_rows_that_were_learnt_with_weights_are_left_out_with_them():
+    rows, y = np.array([f"row {at}" for at in range(60)])[:, None], np.random.default_rng(0).integers(0, 2, 60)
+    weight = np.where(np.arange(60) < 50, 5.0, 0.0)
+    clf = GenerativeClassifier(Categorical()).fit(rows, y, weight)
+    told = clf.evaluate(rows, y, learnt=True, sample_weight=weight)
+    assert len(told) == 50  # a row of weight 0 is as if absent
+    assert told.log_loss > 0.6  # a column with a name for each row tells nothing
+    with pytest.raises(InputError, match="Leave it out"):
+        clf.evaluate(rows, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("rows", [["free prize", "lunch"], np.arange(12.0).reshape(2, 6)])
+def test_two_rows_are_too_few_to_be_judged(rows):
+    clf = GenerativeClassifier().fit(rows, [0, 1])
+    with pytest.raises(InputError, match="2 rows are too few to be judged"):
+        clf.evaluate(rows, [0, 1], learnt=True)
+
+
 @pytest.mark.parametrize("family", ["auto", Gaussian("diagonal"), Gaussian("tied")])
 def test_a_class_with_one_row_leaves_every_figure_finite(family):
     rng = np.random.default_rng(7)

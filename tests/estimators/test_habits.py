@@ -17,7 +17,20 @@ from sklearn.pipeline import make_pipeline
 
 import deciban
 from cases import CASES
-from deciban import Categorical, Gaussian, GenerativeClassifier, HiddenMarkovModel, MixtureModel, Text, Transformed
+from deciban import (
+    PCA,
+    PLSA,
+    Categorical,
+    Fisher,
+    Gaussian,
+    GenerativeClassifier,
+    HiddenMarkovModel,
+    HMMClassifier,
+    MixtureModel,
+    Text,
+    TopicModel,
+    Transformed,
+)
 from deciban.errors import DecibanError, HyperparameterError, InputError, PriorError
 
 X, Y = load_iris(return_X_y=True)
@@ -162,6 +175,35 @@ def test_iterators_and_lazy_frames_are_read_once():
         MixtureModel().fit(lazy)
     with pytest.raises(InputError, match=r"Give list\(X\)"):
         MixtureModel().fit(row for row in X)
+
+
+@pytest.mark.parametrize("kind", [PLSA, TopicModel])
+def test_topics_read_iterators_of_texts(kind):
+    one, other = kind(2, random_state=0).fit(iter(TEXTS)), kind(2, random_state=0).fit(TEXTS)
+    np.testing.assert_array_equal(one.transform(text for text in TEXTS), other.transform(TEXTS))
+    assert one.perplexity(iter(TEXTS)) == other.perplexity(TEXTS)
+    if kind is TopicModel:
+        one.partial_fit(text for text in TEXTS)
+        np.testing.assert_array_equal(one.topics_, other.partial_fit(TEXTS).topics_)
+
+
+def test_projections_and_sequences_read_lazy_frames_and_iterators():
+    frame = pl.DataFrame(X, schema=list("abcd"))
+    lazy = frame.lazy()
+    for kind, labels in ((PCA, ()), (Fisher, (Y,))):
+        one, other = kind(1).fit(lazy, *labels), kind(1).fit(frame, *labels)
+        np.testing.assert_array_equal(one.transform(lazy), other.transform(frame))
+        assert one.feature_names_in_.tolist() == list("abcd")
+    options = {"random_state": 0, "n_starts": 1, "max_iter": 5}
+    one, other = (HiddenMarkovModel(Gaussian(), 2, **options).fit(rows, [50, 100]) for rows in (lazy, frame))
+    assert one.score(lazy, [50, 100]) == other.score(frame, [50, 100])
+    parts = [X[:50], X[50:]]
+    chain = HiddenMarkovModel(Gaussian(), 2, **options).fit(iter(parts))
+    assert chain.score(iter(parts)) == chain.score(parts) == chain.score(X, [50, 100])
+    known = HiddenMarkovModel(Gaussian()).fit(iter(parts), iter([Y[:50], Y[50:]]))
+    np.testing.assert_array_equal(known.transmat_, HiddenMarkovModel(Gaussian()).fit(parts, [Y[:50], Y[50:]]).transmat_)
+    sorter = HMMClassifier(Gaussian(), 1).fit(iter([*parts, X[:70], X[70:]]), ["a", "b", "a", "b"])
+    assert sorter.predict(iter(parts)).shape == (2,)
 
 
 def test_sums_of_several_classifiers():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from deciban import Gaussian, GenerativeClassifier, load
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.gaps import Gaps
 from deciban.families.interactions import Interactions

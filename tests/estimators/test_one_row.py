@@ -8,8 +8,7 @@ import pytest
 from deciban import Categorical, Gaussian, GenerativeClassifier, Poisson, Text
 from deciban.errors import DecibanError, InputError
 from deciban.read.columns import Column
-from deciban.read.records import typed_table
-from deciban.read.schema import Schema
+from deciban.read.schema import Schema, typed_table
 from deciban.read.tables import Table
 
 ODD = [

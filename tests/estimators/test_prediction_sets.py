@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 from deciban import Categorical, Gaussian, GenerativeClassifier
 from deciban.errors import HyperparameterError, InputError, NotAvailableError, NotLearntError
@@ -91,6 +93,19 @@ def test_jackknife_compares_with_leave_one_out_scores_that_are_not_calibrated():
     found = np.log1p(-np.exp(log_p)) - log_p
     expected = (1 + (own[:, None, None] >= found).sum(axis=0)) / 41
     np.testing.assert_allclose(clf.predict_set(new, method="jackknife").p_values, expected)
+
+
+@pytest.mark.parametrize("method", ["jackknife", "full"])
+def test_learnt_and_new_rows_are_scored_without_experts(method):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:90], order[90:110]
+    clf = GenerativeClassifier().fit(X.iloc[train], y.iloc[train])
+    assert len(clf.family_.experts) > 0
+    asked = {"X": X.iloc[test], "coverage": 0.9, "method": method}
+    alone = GenerativeClassifier(replace(clf.family_, experts={})).fit(X.iloc[train], y.iloc[train])
+    np.testing.assert_allclose(clf.predict_set(**asked).p_values, alone.predict_set(**asked).p_values)
+    assert clf.predict_set(**asked).members[np.arange(20), y.iloc[test]].mean() > 0.75
 
 
 @pytest.mark.parametrize("method", ["cv+", "jackknife", "full"])

@@ -112,6 +112,8 @@ def test_what_cannot_be_projected_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(HyperparameterError, match="n_components=5 directions cannot be had from 4 columns"):
         PCA(5).fit(X)
+    with pytest.raises(HyperparameterError, match=r"n_components=3 .* 4 columns and 3 classes\. Give 1 to 2"):
+        Fisher(3).fit(X, y)
     with pytest.raises(InputError, match="only one class"):
         Fisher().fit(X, np.zeros(len(X), dtype=int))
     doubled = np.c_[X, X[:, 1] + X[:, 2], np.ones(len(X))]

@@ -1,11 +1,24 @@
 """Hidden Markov models through their public faces."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from deciban import Bernoulli, Categorical, Gaussian, HiddenMarkovModel, Multinomial, Poisson, Product
+from deciban import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    HiddenMarkovModel,
+    Mixture,
+    Multinomial,
+    Poisson,
+    Product,
+    load,
+    save,
+)
 from deciban.errors import (
     ConvergenceWarning,
     DecibanError,
@@ -250,6 +263,52 @@ def test_decoding_returns_the_density_of_rows_and_path():
     np.testing.assert_array_equal(states, known.classes_[posterior.argmax(axis=1)])
     with pytest.raises(HyperparameterError, match="viterbi"):
         known.decode(X, lengths, algorithm="best")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_a_frame_are_found_by_name(library, tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal([0, 50], size=(60, 2)), columns=["a", "b"])
+    given = frame if library == "pandas" else pl.from_pandas(frame)
+    model = HiddenMarkovModel(Gaussian("diagonal"), 2, random_state=0, n_starts=1).fit(given, lengths=[20, 40])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    save(model, tmp_path / "chain.deciban")
+    for each in (model, load(tmp_path / "chain.deciban")):
+        assert each.score(given[["b", "a"]]) == each.score(given) == each.score(frame.to_numpy())
+        assert each.score([given[["b", "a"]][:20], given[["b", "a"]][20:]]) == each.score(given, lengths=[20, 40])
+        with pytest.raises(InputError, match="has the columns a, but the model reads a, b"):
+            each.predict(given[["a"]])
+    states = np.arange(60) % 2
+    counted = HiddenMarkovModel(Gaussian("diagonal")).fit(given, states)
+    twice = HiddenMarkovModel(Gaussian("diagonal")).fit(given, states).learn(given[["b", "a"]], states)
+    np.testing.assert_allclose(twice.means_, counted.means_, rtol=1e-3)
+    assert not hasattr(model.fit(frame.to_numpy()), "feature_names_in_")
+
+
+def test_a_number_of_states_that_is_none_is_refused():
+    with pytest.raises(HyperparameterError, match=r"n_states='auto': give .* such as range\(1, 6\)"):
+        HiddenMarkovModel(Gaussian(), "auto").fit(np.arange(9.0))
+
+
+def test_states_that_are_mixtures_are_counted_by_bic():
+    _, X, _ = two_state_rows()
+    model = HiddenMarkovModel(Mixture(Gaussian("tied"), 2), [1, 2], random_state=0, n_starts=2).fit(X, [60, 1, 90])
+    of_states = {1: 1 + 2 + 1, 2: 2 * (1 + 2 + 1)}  # a weight, two means and a variance
+    parameters = of_states[model.n_states_] + model.n_states_**2 - 1  # start and transitions
+    log_likelihood = model.score(X, [60, 1, 90])
+    np.testing.assert_allclose(model.aic(X, [60, 1, 90]), -2 * log_likelihood + 2 * parameters)
+
+
+def test_states_have_probabilities_of_categories_by_column():
+    die = HiddenMarkovModel(Categorical(), 2, random_state=0, n_starts=1).fit(np.arange(30)[:, None] % 3)
+    (table,) = die.feature_log_prob_
+    assert table.shape == (2, 3)
+    np.testing.assert_allclose(np.exp(table).sum(axis=1), 1.0)
+    assert die.categories_[0].tolist() == [0, 1, 2]
+    rows = pd.DataFrame({"face": list("abc") * 10, "height": np.arange(30.0)})
+    both = HiddenMarkovModel({"face": Categorical(), "height": Gaussian()}, 2, random_state=0, n_starts=1).fit(rows)
+    assert both.feature_log_prob_["face"].shape == (2, 3)
+    assert both.categories_["face"].tolist() == ["a", "b", "c"]
+    assert not hasattr(HiddenMarkovModel(Gaussian(), 1).fit(rows[["height"]].to_numpy()), "feature_log_prob_")
 
 
 def test_the_number_of_states_is_chosen_by_bic_and_lengths_may_follow_the_rows():

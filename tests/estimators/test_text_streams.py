@@ -6,10 +6,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from deciban import Gaussian, GenerativeClassifier, Text
+from deciban import Gaussian, GenerativeClassifier, Text, set_threads
 from deciban.read import source
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD
+from deciban.statistics import Axis, Members
+from deciban.text.accumulators import CountAccumulator
+from deciban.text.counting import TextRows
 
 FAMILIES = {"text": Text("multinomial", "log", 1.0), "size": Gaussian("diagonal")}
 
@@ -57,3 +60,31 @@ def test_a_model_of_a_file_of_texts_answers_texts_alone(tmp_path, given):
     texts = ["a prize to win", "so be it"]
     assert clf.predict(given(texts)).tolist() == ["s", "h"]
     np.testing.assert_array_equal(clf.predict_proba(given(texts)), clf.predict_proba(pd.DataFrame({"text": texts})))
+
+
+@pytest.mark.parametrize("text", [Text(transform="counts"), Text(transform="log", ngrams=(1, 2))])
+def test_first_rows_that_several_threads_count_give_the_same_sums(text):
+    rng = np.random.default_rng(0)
+    words = np.array([f"w{at}" for at in range(3_000)], object)
+    batches = [
+        ([" ".join(rng.choice(words, 20)) for _ in range(n)], names) for n, names in ((4_000, "ab"), (500, "ca"))
+    ]
+    found = []
+    for threads in (1, 2):
+        set_threads(threads)
+        try:
+            rows = [(TextRows.of(texts), _members(names, len(texts))) for texts, names in batches]
+            sums = CountAccumulator(text, *rows[0])
+            alone = sums.total()
+            sums.add(*rows[1])
+            found.append((alone, sums.total()))
+        finally:
+            set_threads(None)
+    (one, ones), (two, twos) = found
+    assert one.same(two)
+    assert ones.same(twos)
+    assert ones.labels["class"].names == ("a", "b", "c")
+
+
+def _members(names, n):
+    return Members(Axis(tuple(sorted(names))), np.arange(n) % 2)

@@ -104,7 +104,8 @@ def test_names_must_fit_the_columns(model):
 
 @pytest.mark.parametrize("n_topics", [0, -1, 2.5, "many", [], True])
 def test_a_number_of_topics_that_is_none_is_refused(model, n_topics):
-    with pytest.raises(HyperparameterError, match="n_components"):
+    said = f"n_components={n_topics!r} must" if n_topics != [] else "n_components is empty"
+    with pytest.raises(HyperparameterError, match=said):
         model(n_topics).fit(TEXTS)
 
 

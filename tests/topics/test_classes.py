@@ -105,7 +105,7 @@ def test_a_classifier_of_topics_is_stored(tmp_path):
 
 
 def test_hyperparameters_must_be_above_zero():
-    with pytest.raises(HyperparameterError, match="n_topics=0"):
+    with pytest.raises(HyperparameterError, match="n_components=0"):
         ClassTopics(0)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from deciban import PLSA, TopicModel
 from deciban.errors import InputError
-from deciban.topics.page import page_data
-from deciban.topics.words import relevance
+from deciban.topics.words import page_data, relevance
 from topics.browser import Browser, missing
 
 SEA = ["The ships sail the <wide> sea & the stormy sea", "Boats at sea, ships in harbour"]

@@ -1,1 +1,1 @@
-"""The scikit-learn faces."""
+"""Estimators with scikit-learn's interface: classifiers, mixtures, hidden Markov models and projections."""

@@ -68,8 +68,8 @@ BY_EM = "rows with gaps: fitted by EM, so that rows cannot be unlearnt; Gaussian
 class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     """Classifier that models how each class produces its rows.
 
-    Its answer is the weight of evidence for every class; the prior and the costs of the person who decides are added
-    afterwards. The model is a sum of statistics of its rows, so rows can be added, removed and merged without a refit.
+    It answers with the weight of evidence for every class, to which priors and costs are applied afterwards. The model
+    is a sum of statistics of its rows, so rows can be added, removed and merged without a refit.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         >>> round(float(np.exp(clf.llr([[174.0]], "m", "f"))[0]), 3)
         4.504
         """
-        from deciban.families.known import KnownDensities
+        from deciban.families.fixed import KnownDensities
 
         for name, density in densities.items():
             if not isinstance(density, Density) or density.K != 1:
@@ -319,8 +319,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
         found = _parameters()
         lines = list(found.posterior_parameters(self.model_, level))
-        frame = pandas.DataFrame(lines, columns=found.Parameter._fields)
-        return frame.rename(columns={"label": "class"})
+        frame = pandas.DataFrame(lines, columns=found.Parameter._fields)[[*found.SHOWN]]
+        return frame.rename(columns={"label": "class"}).astype({"evidence": float})
 
     @property
     def columns_(self) -> Any:
@@ -378,9 +378,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @property
     def choices_(self) -> str:
-        """Where the frozen choices come from, and whether they are out of date."""
+        """When the frozen choices were made, and whether they are out of date."""
         if self.model_.unlearnt:
-            return "frozen at the first fit, and still reflecting rows unlearnt since; rechoose() takes them anew"
+            return "frozen at the first fit, partly from rows unlearnt since; rechoose() makes them again"
         return "frozen at the first fit"
 
     @property
@@ -391,7 +391,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @property
     def standing_(self) -> str:
-        """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
+        """In one line: what `unlearn` can check, and whether choices and calibration are up to date."""
         if needs_all_rows(self.model_.family):
             checked = "rows cannot be unlearnt: the model was fitted by EM; fit again without them"
         elif self.model_.ledger is not None:
@@ -402,9 +402,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from nothing.
+        """Fit the model; what was learnt before is forgotten.
 
-        What is open is chosen from the first rows and frozen; the sums are taken over all rows.
+        Open choices are made from the first rows and frozen; the sums are taken over all rows.
 
         Parameters
         ----------
@@ -1013,9 +1013,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     @one_model
     def to_sql(
         self,
-        table: str = "rows",
-        *,
         dialect: str = "duckdb",
+        *,
+        table: str = "rows",
         keep: Sequence[str] | None = None,
         prior: PriorLike | None = None,
     ) -> str:
@@ -1026,10 +1026,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
         Parameters
         ----------
-        table : str, default="rows"
-            Name of the table.
         dialect : str, default="duckdb"
             Dialect of SQL, by sqlglot's name, such as "sqlite", "postgres", "bigquery" or "snowflake".
+        table : str, default="rows"
+            Name of the table.
         keep : sequence of str, optional
             Columns of the table to return beside the answers; those of the model if None.
         prior : "learnt", "uniform", dict or array-like, optional
@@ -1051,7 +1051,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         >>> from deciban import Categorical, GenerativeClassifier
         >>> wines = pa.table({"colour": ["red", "white"]})
         >>> clf = GenerativeClassifier({"colour": Categorical()}).fit(wines, ["a", "b"])
-        >>> print(clf.to_sql("wines", keep=["id"]).split("FROM")[-1].strip())
+        >>> print(clf.to_sql(table="wines", keep=["id"]).split("FROM")[-1].strip())
         step2
         """
         from deciban.engines.sql_scores import to_sql
@@ -1192,6 +1192,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
         rechoose: Any = None,
+        sample_weight: ArrayLike | None = None,
         prior: PriorLike | None = None,
         cost: CostLike = None,
         raw: bool = False,
@@ -1220,6 +1221,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             sixth of the rows is not judged.
         rechoose : int or cross-validation generator, optional
             Of learnt rows, judge all of them by so many complete fits.
+        sample_weight : array-like of shape (n_samples,), optional
+            Of learnt rows, the weights with which they were learnt, and with which they are left out. Each row of a
+            weight above 0 counts once in the figures.
         prior : "learnt", "uniform", dict or array-like, optional
             Class prior; the classifier's own if None.
         cost : dict of {(true, decided): cost} or array-like, optional
@@ -1238,6 +1242,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         check_is_fitted(self)
         if groups is not None and time is not None:
             raise InputError("groups and time were both given. Give one of them.")
+        if sample_weight is not None and (rechoose or not learnt):
+            raise InputError(
+                "sample_weight= is for learnt rows without rechoose=: others count once each. Leave it out."
+            )
         X, y = self._labelled(X, y)
         if not learnt:
             return super().evaluate(X, y, prior=prior, cost=cost, raw=raw)
@@ -1250,7 +1258,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             from deciban.model.nested import holds_all_rows, nested_scores
             from deciban.progress import progress_bar
 
-            given = self._given(X, y, None)
+            given = self._given(X, y, sample_weight)
             if needs_all_rows(self.model_.family):  # its sums do not show what was learnt
                 lesson = judge.known_lesson(self.model_, given)
             else:
@@ -1263,6 +1271,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
                 splits = list(folds_in_time(time, len(codes)))
             else:
                 raise InputError("time= needs all rows of the model: the time of the others is not known.")
+            if given.weight is not None:
+                splits = [split._replace(test=split.test[given.weight[split.test] > 0]) for split in splits]
             with progress_bar("judging" if progress else None, len(splits)) as update:
                 found = nested_scores(self.predictor_, self._request(self.classes), lesson, splits, raw, update)
             likelihood, codes, kept = found.scores, codes[found.rows], found.kept
@@ -1774,7 +1784,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
         if schema is None:
             return table
-        from deciban.read.records import typed_table
+        from deciban.read.schema import typed_table
 
         return typed_table(table, schema)
 

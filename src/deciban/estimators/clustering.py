@@ -72,6 +72,10 @@ class MixtureModel(DensityMixin, FamilyParameters):
         Mean of each column, in the units of the data; NaN for columns whose family has none.
     covariances_ : ndarray of shape (n_components, n_features, n_features)
         Covariances of the columns; 0 between the columns of different families.
+    feature_log_prob_ : ndarray, list or dict
+        Log probabilities of words, ones or categories, in the form that `GenerativeClassifier` has.
+    categories_ : ndarray, list or dict
+        Names along the last axis of `feature_log_prob_`.
     criteria_ : dict of {int: float}
         Criterion for each number of components, with the structure that was chosen; empty for a single number.
     converged_ : bool
@@ -459,6 +463,20 @@ class MixtureModel(DensityMixin, FamilyParameters):
         """Covariances, shape (n_components, n_features, n_features): 0 between families, NaN where one has none."""
         return column_covariances(*self._columns_of_components())
 
+    @property
+    def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
+        """Log probabilities of words, ones or categories: (n_components, n_features), or an array for each column."""
+        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+
+        return log_probabilities(self._fitted.density().components)
+
+    @property
+    def categories_(self) -> Array | list[Array] | dict[Any, Any]:
+        """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
+        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+
+        return category_names(self._fitted.density().components)
+
     def _columns_of_components(self) -> tuple[Density, list[list[int]], int]:
         """Return the density of the components, the positions of the columns of its blocks, and their number."""
         fitted = self._fitted
@@ -490,8 +508,11 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
     def _rows(self, X: ArrayLike) -> Any:
         check_is_fitted(self)
-        table = Table.of(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        table, names = Table.of(X), getattr(self, "feature_names_in_", None)
+        if names is not None and table.framed and table.named and sorted(table.columns) == sorted(names):
+            table = table.arranged(names.tolist(), ())
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
         return _given(self.fitted_.family, table)
 
     def __sklearn_tags__(self) -> Any:

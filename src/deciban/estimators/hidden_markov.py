@@ -18,7 +18,7 @@ from deciban.errors import HyperparameterError, InputError, MergeError, NotAvail
 from deciban.estimators.parameters import FamilyParameters
 from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.abilities import HasMoments, ability
-from deciban.families.known import KnownDensities
+from deciban.families.fixed import KnownDensities
 from deciban.families.moments import column_covariances, column_moments
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
@@ -32,15 +32,18 @@ from deciban.latent.sequences import (
     Sequences,
     SequencesOfPart,
     are_lengths,
+    arranged,
     check_columns,
     check_ends,
     join,
+    names_of,
     number_of_columns,
     read_rows,
     runs_of,
 )
 from deciban.model.model import label_array
 from deciban.ranges import COUNT, JOBS, TOLERANCE, Ranges
+from deciban.read.tables import in_memory
 from deciban.statistics import Additive, Array, Axis
 from deciban.store import save
 from deciban.store.checks import require
@@ -98,6 +101,8 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         The family with its choices made.
     n_features_in_ : int
         Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of a frame, except for a dict of families; later frames are read by these names.
     stats_ : HMMStats or None
         Counts, or expected counts; None for a model of known densities.
     words_ : WordFeatures or None
@@ -114,6 +119,10 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         Means of emissions, in the units of the data; NaN for columns whose family has none.
     covariances_ : ndarray of shape (n_states, n_features, n_features)
         Covariances of emissions.
+    feature_log_prob_ : ndarray, list or dict
+        Log probabilities of words, ones or categories, in the form that `GenerativeClassifier` has.
+    categories_ : ndarray, list or dict
+        Names along the last axis of `feature_log_prob_`.
 
     Examples
     --------
@@ -256,15 +265,17 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             column = self._column(lengths, y, sample_weight, sequence_weight)
             check_ends(passes.each(EndsOfPart(column)), passes.names(), column)
             X, lengths = runs_of(X, column)
+        X = in_memory(X)
         if lengths is None and are_lengths(y, X):
             y, lengths = None, y
-        if isinstance(self.n_states, Iterable):
+        if isinstance(self.n_states, Iterable) and not isinstance(self.n_states, str):
             weights = {"sample_weight": sample_weight, "sequence_weight": sequence_weight}
             return self._fit_best(list(self.n_states), X, y, lengths, start=start, **weights)
         self.criteria_ = {}
         X, lengths = join(X, lengths)
         words = None if y is None else features_of(self.family, X, lengths)
         asked = as_family(self.family) if words is None else word_family()
+        named = None if isinstance(asked, Product) else names_of(X)  # a product finds its columns itself
         columns = number_of_columns(X)
         X, lengths = read_words(words, X, lengths)
         rows, found = read_rows(asked, X, lengths, y, sample_weight, sequence_weight)
@@ -289,6 +300,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         density = model.estimate(stats, self.rule)
         self.family_, self.exact_, self.trace_, self.words_ = family, exact, trace, words
         self.n_features_in_ = columns
+        self._note_names(named)
         self._set(stats)._density = density
         return self
 
@@ -665,6 +677,20 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         """Covariance of each state's emissions, shape (n_states, n_features, n_features), as `means_` has them."""
         return column_covariances(self.density.emissions, *self._places())
 
+    @property
+    def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
+        """Log probabilities of words, ones or categories: (n_states, n_features), or an array for each column."""
+        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+
+        return log_probabilities(self.density.emissions)
+
+    @property
+    def categories_(self) -> Array | list[Array] | dict[Any, Any]:
+        """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
+        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+
+        return category_names(self.density.emissions)
+
     def _places(self) -> tuple[list[list[int]], int]:
         """Return the positions of the columns of each block of emissions, and the number of columns."""
         if isinstance(self.family_, Product):
@@ -705,7 +731,16 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         words = None if given is None else (tuple(sorted(given.frequent)), tuple(sorted(given.endings)))
         columns = getattr(self, "n_features_in_", None)
         return StoredHMM(
-            parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names, words, columns
+            parameters,
+            self.family_,
+            self.stats_,
+            density,
+            self.trace_,
+            self.exact_,
+            names,
+            words,
+            columns,
+            tuple(getattr(self, "feature_names_in_", ())) or None,
         )
 
     # -- internals ---------------------------------------------------------------------------------------------------
@@ -722,8 +757,10 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             if asked not in (None, len(found)):
                 raise InputError(f"n_states={asked}, but y names {len(found)} states. Leave n_states out.")
             return Axis(found)
-        if asked is None or asked < 1:
-            raise HyperparameterError(f"n_states={asked}: give the number of states, or the states as y.")
+        if asked is None or isinstance(asked, str) or asked < 1:
+            raise HyperparameterError(
+                f"n_states={asked!r}: give the number of states, several such as range(1, 6), or the states as y."
+            )
         if n < asked:
             raise InputError(f"{asked} states in {n} rows: there are not enough rows. Ask for fewer.")
         return Axis.of(asked)
@@ -757,7 +794,8 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         sequence_weight: ArrayLike | None,
     ) -> HMMStats:
         """The counts of a batch with known states."""
-        X, lengths = read_words(self.words_, X, lengths)
+        X, lengths = join(X, lengths)
+        X, lengths = read_words(self.words_, self._arranged(X), lengths)
         rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, counts.emissions)
         if rows.states is None or (rows.states < 0).any():
             raise NotAvailableError("steps whose states are not known need EM, which is not a sum. Use fit.")
@@ -768,9 +806,21 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         X, lengths = join(X, lengths)
         if hasattr(self, "n_features_in_"):
             check_columns(X, self.n_features_in_, type(self).__name__)
-        X, lengths = read_words(self.words_, X, lengths)
+        X, lengths = read_words(self.words_, self._arranged(X), lengths)
         rows, _ = read_rows(self.family_, X, lengths, stats=None if self.stats_ is None else self.stats_.emissions)
         return Inference(density, rows, threads=self._threads)
+
+    def _note_names(self, names: Sequence[str] | None) -> None:
+        """Set the names of the columns, if they have some."""
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _arranged(self, X: Any) -> Any:
+        """Return a frame with the columns of the fit, found by name; other input unchanged."""
+        names = getattr(self, "feature_names_in_", None)
+        return X if names is None else arranged(X, names.tolist())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -822,6 +872,7 @@ class StoredHMM:
     names: Any  # of the states
     words: Any = None  # frequent words and known endings, where sequences are words
     columns: Any = None  # their number; None in older files, and where densities were given
+    feature_names: Any = None  # names of the columns of a frame
 
     @property
     def rows(self) -> float:
@@ -841,6 +892,10 @@ class StoredHMM:
         if self.columns is not None:
             require(isinstance(self.columns, int) and self.columns > 0, "columns", "to be a number above 0")
             model.n_features_in_ = self.columns
+        if self.feature_names is not None:
+            right = isinstance(self.feature_names, tuple) and all(isinstance(each, str) for each in self.feature_names)
+            require(right and len(self.feature_names) == self.columns, "feature_names", "a name for each column")
+            model._note_names(self.feature_names)
         if self.stats is not None:
             right = isinstance(self.stats, HMMStats) and self.stats.labels.get("next") == self.stats.axis
             require(right and tuple(self.stats.axis.names) == self.names, "stats", "the sums of the states")

@@ -22,6 +22,7 @@ from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
 from deciban.ranges import COUNT, Ranges
+from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members
 from deciban.store.checks import require
 
@@ -89,7 +90,7 @@ class _Projector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Projected rows.
         """
         check_is_fitted(self)
-        return self.projection_.transform(validate_data(self, X, reset=False, dtype=np.float64))
+        return self.projection_.transform(validate_data(self, in_memory(X), reset=False, dtype=np.float64))
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Return rows in the units of the data, from projected rows.
@@ -186,7 +187,7 @@ class PCA(_Projector):
         """
         stats = stats.whole()
         D, total = len(stats.origin), stats.weight.sum()
-        d = _wanted(self.n_components, D)
+        d = _wanted(self.n_components, D, f"{D} columns")
         mean = stats.first.sum(axis=0) / total
         covariance = stats.second.sum(axis=0) / total - np.outer(mean, mean)
         largest = None if d == D else (D - d, D - 1)
@@ -210,7 +211,7 @@ class PCA(_Projector):
         PCA
             The fitted transformer.
         """
-        rows = validate_data(self, X, dtype=np.float64)
+        rows = validate_data(self, in_memory(X), dtype=np.float64)
         stats = Gaussian("full").collect(rows, Members.one_group(len(rows)))
         self.projection_ = self.fit_stats(stats)  # type: ignore[arg-type]
         return self
@@ -279,7 +280,7 @@ class Fisher(_Projector):
         (K, D), total = stats.first.shape, stats.weight.sum()
         if K < 2:
             raise InputError("Fisher's directions separate classes, but there is only one class. Give at least two.")
-        d = min(_wanted(self.n_components, D), K - 1, D)
+        d = _wanted(self.n_components, min(K - 1, D), f"{D} columns and {K} classes")
         means, scatter = stats.scatter()
         whitener = _within(scatter.sum(axis=0) / total)
         centre = stats.first.sum(axis=0) / total
@@ -305,7 +306,7 @@ class Fisher(_Projector):
         """
         from sklearn.utils.multiclass import check_classification_targets
 
-        rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        rows, labels = validate_data(self, in_memory(X), y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         stats = Gaussian("full").collect(rows, Members.hard(codes, len(classes)))
@@ -323,12 +324,12 @@ class Fisher(_Projector):
         return tags
 
 
-def _wanted(n: int | None, most: int) -> int:
+def _wanted(n: int | None, most: int, rows: str) -> int:
     if n is None:
         return most
     if not isinstance(n, (int, np.integer)) or not 1 <= n <= most:
         raise HyperparameterError(
-            f"n_components={n!r} directions cannot be had from {most} columns. Give 1 to {most}, or None."
+            f"n_components={n!r} directions cannot be had from {rows}. Give 1 to {most}, or None."
         )
     return int(n)
 

@@ -37,6 +37,7 @@ from deciban.errors import (
     NotAvailableError,
     shortlist,
 )
+from deciban.estimators.parameters import FamilyParameters
 from deciban.evaluate.calibration import Offsets
 from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.decisions import PriorLike, resolve_prior
@@ -46,8 +47,8 @@ from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity
-from deciban.latent.expectation import WeightedRows
 from deciban.latent.gaussian_missing import with_gaps
+from deciban.latent.mixture_fit import WeightedRows
 from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration, total
@@ -74,7 +75,7 @@ COLLAPSED = 0.05  # share of a class, relative to its share of the labels, below
 IMPOSSIBLE = 1e6  # log loss of a row whose class has density 0
 
 
-class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
+class SemiSupervised(Answers, ClassifierMixin, FamilyParameters):
     """Generative classifier that also learns from rows without a label.
 
     Rows whose label is None or NaN take part in EM; labelled rows keep their labels.

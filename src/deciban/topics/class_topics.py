@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError, NotAvailableError
-from deciban.families.counts import GivenLength, draw_tokens
+from deciban.families.dirichlet import GivenLength, draw_tokens
 from deciban.families.protocol import Rows, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.latent.em import ExpectedSums, FrozenEstimate
@@ -49,7 +49,7 @@ class ClassTopics(FrozenEstimate):
 
     Parameters
     ----------
-    n_topics : int, default=5
+    n_components : int, default=5
         Number of topics of each class.
     alpha : float, default=0.1
         Mean of the Dirichlet prior α over the topics; a topic with a larger share of the class has a larger α.
@@ -71,7 +71,7 @@ class ClassTopics(FrozenEstimate):
     ['pets', 'cars']
     """
 
-    n_topics: int = 5
+    n_components: int = 5
     alpha: float = 0.1
     pseudo_count: float = 0.1
     max_iter: int = 30
@@ -83,7 +83,7 @@ class ClassTopics(FrozenEstimate):
         return frozenset({"sparse"})
 
     def __post_init__(self) -> None:
-        for name in ("n_topics", "alpha", "pseudo_count", "max_iter"):
+        for name in ("n_components", "alpha", "pseudo_count", "max_iter"):
             if not getattr(self, name) > 0:
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} must be above 0.")
 
@@ -101,8 +101,10 @@ class ClassTopics(FrozenEstimate):
             If they have another number of topics.
         """
         for each in (stats, self.guess):
-            if each is not None and each.labels["topic"].size != self.n_topics:
-                raise HyperparameterError(f"the sums do not have the n_topics={self.n_topics} topics of the family.")
+            if each is not None and each.labels["topic"].size != self.n_components:
+                raise HyperparameterError(
+                    f"the sums do not have the n_components={self.n_components} topics of the family."
+                )
 
     def encode(self, X: Any, columns: Sequence[str], stats: ClassTopicStats | None = None) -> sp.csr_array:
         return counts_of(X, columns)
@@ -161,8 +163,8 @@ class ClassTopics(FrozenEstimate):
 
     def _each_class(self, X: Rows, members: Members, act: Callable[[sp.csr_array, Any], Array]) -> ClassTopicStats:
         """Call act(weighted counts of the class, its name) for each class, and join the sums."""
-        labels = {"class": members.classes, "topic": Axis.of(self.n_topics), "word": Axis.of(X.shape[1])}
-        counts = np.zeros((members.K, self.n_topics, X.shape[1]))
+        labels = {"class": members.classes, "topic": Axis.of(self.n_components), "word": Axis.of(X.shape[1])}
+        counts = np.zeros((members.K, self.n_components, X.shape[1]))
         for k, at, weight in members.groups():
             here = at[weight > 0]
             own = sp.csr_array(X[here])
@@ -173,7 +175,7 @@ class ClassTopics(FrozenEstimate):
 
     def _infer(self, X: sp.csr_array, name: object) -> Array:
         """Counts at the end of inference on the documents of one class, shape (V, T)."""
-        engine = StochasticCVB0(X, self.n_topics, self._priors(), self.random_state, SINGLE_THREAD)
+        engine = StochasticCVB0(X, self.n_components, self._priors(), self.random_state, SINGLE_THREAD)
         for _ in range(self.max_iter):
             engine.step()
         return engine.whole().final()
@@ -181,7 +183,7 @@ class ClassTopics(FrozenEstimate):
     def _expect(self, X: sp.csr_array, name: object, guess: ClassTopicStats) -> Array:
         """Expected counts of documents under the frozen topics of their class, shape (V, T)."""
         names = list(guess.labels["class"].names)  # type: ignore[union-attr]
-        counts = np.zeros((X.shape[1], self.n_topics), np.float32)
+        counts = np.zeros((X.shape[1], self.n_components), np.float32)
         if name not in names:
             raise NotAvailableError(
                 f"class {name!r} is new, and its topics are found from all its rows. Refit with it."
@@ -194,7 +196,7 @@ class ClassTopics(FrozenEstimate):
         return out
 
     def _priors(self) -> Priors:
-        return Priors(np.full(self.n_topics, self.alpha), self.pseudo_count, False, False)
+        return Priors(np.full(self.n_components, self.alpha), self.pseudo_count, False, False)
 
     # -- densities ---------------------------------------------------------------------------------------------------
     def estimate(self, stats: ClassTopicStats, rule: Rule) -> ClassTopicsDensity:
@@ -207,8 +209,8 @@ class ClassTopics(FrozenEstimate):
             beta = 1e-12 * self.pseudo_count  # so that no word is impossible
         V = stats.counts.shape[2]
         tables = (stats.counts + beta) / (totals + V * beta)[:, :, None]
-        share = np.where(size > 0, totals / np.where(size > 0, size, 1), 1 / self.n_topics)
-        prior = self.alpha * (0.5 + 0.5 * self.n_topics * share)  # half equal, so that no topic is impossible
+        share = np.where(size > 0, totals / np.where(size > 0, size, 1), 1 / self.n_components)
+        prior = self.alpha * (0.5 + 0.5 * self.n_components * share)  # half equal, so that no topic is impossible
         length = np.divide(size[:, 0], stats.rows, out=np.zeros(len(size)), where=stats.rows > 0)
         return ClassTopicsDensity(np.ascontiguousarray(tables.transpose(0, 2, 1)), prior, length)
 

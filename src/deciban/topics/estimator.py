@@ -1,4 +1,4 @@
-"""What topic estimators share: reading documents, fitting until convergence, evaluation, words, pages and files."""
+"""Base class of topic estimators: reading documents, fitting until convergence, evaluation, words, pages and files."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError
-from deciban.families.passes import Passes
+from deciban.families.parts import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
 from deciban.ranges import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
+from deciban.read.tables import in_memory
 from deciban.store import save
 from deciban.store.checks import require
 from deciban.store.estimators import Estimator
@@ -151,6 +152,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
             Counts.
         """
         check_is_fitted(self)
+        X = in_memory(X)
         if is_texts(X):
             if not self.texts_ and not hasattr(self, "feature_names_in_") and self.vocabulary_[0] == "word0":
                 raise InputError("the model learnt columns without names, so it cannot read texts. Name words in fit.")
@@ -179,6 +181,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def _more_counts(self, X: DocumentInput, words: Words | None) -> sp.csr_array:
         """Counts of documents learnt later; new words get new columns."""
+        X = in_memory(X)
         table: Any = X
         if is_texts(X):
             table, self.vocabulary_ = self.text_counting().grow(X, self.vocabulary_)
@@ -236,14 +239,14 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         """Return documents as given, and None; of partitions, the first ones, and f() = the counts of all parts."""
         X, passes = parted(X)
         if passes is None:
-            return X, None
+            return in_memory(X), None
         if words is not None:
             raise InputError("documents in partitions are texts, whose words are found.", remedy="Leave out words.")
         return texts_of_part(X), lambda: passes.kept(CountedPart(self.text_counting(), self.vocabulary_))
 
     def _sizes(self) -> list[int]:
         given = self.n_components
-        sizes = list(given) if isinstance(given, Iterable) else [given]
+        sizes = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
         if not sizes:
             raise HyperparameterError("n_components is empty. Give a number, or several such as (10, 20, 50).")
         for size in sizes:
@@ -395,7 +398,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         title : str, default="Topics"
             Title of the page.
         """
-        from deciban.topics.page import write_page
+        from deciban.topics.words import write_page
 
         check_is_fitted(self)
         write_page(self, path, texts, title)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, NotAvailableError
-from deciban.families.passes import Passes
+from deciban.families.parts import Passes
 from deciban.kernels.choice import Array
 from deciban.ranges import SHARE, Ranges
 from deciban.store.estimators import check_parameters

@@ -67,7 +67,7 @@ class TextCounting:
         """Count known words and, in columns behind them, new ones; returns the counts and all words."""
         try:
             X, found = count_rows(texts, self.tokens, threads=self.threads)
-        except InputError:  # no word at all; `count` raises every other error again
+        except InputError:  # there is no word at all; after any other error, `count` raises it again
             return self.count(texts, words), np.asarray(words, dtype=object)
         return extended(X, names_of(found), words)
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
-from deciban.families.passes import Passes
+from deciban.families.parts import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
 from deciban.ranges import COUNT, POSITIVE, Ranges
