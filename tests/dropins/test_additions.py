@@ -51,13 +51,53 @@ def test_two_classifiers_add(clf, X):
     assert len(one.classes_) == 2
 
 
-@pytest.mark.parametrize(("clf", "X"), [SUMS[1], SUMS[3], *ANALYSES], ids=name)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("at", [0.0, 1e4])
+@pytest.mark.parametrize("left", [1, 2, 100])
+def test_rounding_is_no_sign_of_rows_that_were_never_learnt(left, at, dtype):
+    rng = np.random.default_rng(0)
+    X, y = (rng.normal(size=(400, 3)) + at).astype(dtype), np.arange(400) % 2
+    clf = ours.GaussianNB().fit(X, y).unlearn(X[2 * left :], y[2 * left :])
+    np.testing.assert_allclose(clf.class_count_, left)
+    far = ours.GaussianNB().fit(X, y)
+    with pytest.raises(NotLearntError):
+        far.unlearn(X[:9] + 1000, y[:9])
+    np.testing.assert_array_equal(far.var_, ours.GaussianNB().fit(X, y).var_)
+
+
+@pytest.mark.parametrize(("clf", "X"), [*SUMS[:2], SUMS[3], *ANALYSES], ids=name)
 def test_rows_that_were_never_learnt_are_refused_and_nothing_changes(clf, X):
     fitted = clone(clf).fit(X, Y)
     before = fitted.predict_proba(X)
     with pytest.raises(NotLearntError):
         fitted.unlearn(np.repeat(X, 3, axis=0), np.repeat(Y, 3))
     np.testing.assert_array_equal(fitted.predict_proba(X), before)
+
+
+@pytest.mark.parametrize(("clf", "X"), SUMS, ids=name)
+def test_the_last_rows_are_kept(clf, X):
+    fitted = clone(clf).fit(X, Y)
+    before = fitted.predict_proba(X)
+    with pytest.raises(NotAvailableError, match="no rows left"):
+        fitted.unlearn(X, Y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), before)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")  # log of the probability 0 of a class, as in scikit-learn
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("at", [0.0, 1e3])
+@pytest.mark.parametrize("weight", [1.0, 0.1, 1 / 3])
+def test_a_class_is_unlearnt_by_its_own_rows_only(weight, at, dtype):
+    """As many rows as were learnt, but others, show by the mean and the variance."""
+    rng = np.random.default_rng(0)
+    X, y, w = (rng.normal(size=(60, 3)) + at).astype(dtype), np.arange(60) % 2, np.full(60, weight)
+    clf = ours.GaussianNB().fit(X, y, w)
+    own = X[y == 1]
+    for others in (own + 1, 1.5 * (own - at) + at):
+        with pytest.raises(NotLearntError):
+            clf.unlearn(others.astype(dtype), y[y == 1], w[y == 1])
+    clf.unlearn(own, y[y == 1], w[y == 1])
+    np.testing.assert_array_equal(clf.predict_proba(X), np.tile([1.0, 0.0], (60, 1)))
 
 
 @pytest.mark.parametrize(("clf", "X"), GENERATIVE, ids=name)

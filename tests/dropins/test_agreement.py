@@ -219,6 +219,25 @@ def test_linear_discriminants(table, options):
         np.testing.assert_allclose(np.abs(mine.transform(X)), np.abs(peer.transform(X)), atol=1e-10)
 
 
+@pytest.mark.parametrize("options", LINEAR)
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_linear_discriminants_of_numbers_as_texts_and_of_sparse_rows(options, body):
+    """scikit-learn converts numbers that are written out, and scores sparse rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    X = (rng.normal(size=(120, 3)) + y[:, None]).round(3)
+    with forced(body):
+        peer = sklearn.discriminant_analysis.LinearDiscriminantAnalysis(**options).fit(X, y)
+        for rows in (X.astype(str), X.astype(str).astype(object), X.astype("S8")):
+            mine = ours.LinearDiscriminantAnalysis(**options).fit(rows, y)
+            agree(mine, peer, X, ["coef_", "intercept_", "means_"])
+            mine.unlearn(X[:9], y[:9])
+        mine = ours.LinearDiscriminantAnalysis(**options).fit(X, y)
+        for answer in (*ANSWERS, "decision_function"):
+            one, other = (getattr(clf, answer)(sp.csr_array(X)) for clf in (mine, peer))
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+
+
 QUADRATIC = [
     {},
     {"reg_param": 0.1, "store_covariance": True},
@@ -272,6 +291,21 @@ def test_mixtures_of_few_rows(kind, n_components, dtype):
         np.testing.assert_array_equal(mine.fit_predict(X), peer.fit_predict(X))
 
 
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("start", ["weights_init", "means_init", "warm_start"])
+def test_mixtures_of_few_rows_of_float32_that_start_from_float64(kind, start):
+    X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    given = {"weights_init": np.full(2, 0.5), "means_init": X[:2].astype(float), "warm_start": True}
+    options = {"covariance_type": kind, "random_state": 0, "max_iter": 2, "tol": 0.0, start: given[start]}
+    with forced("numpy"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mine, peer = (lib.GaussianMixture(2, **options).fit(X).fit(X) for lib in (ours, sklearn.mixture))
+    for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_"):
+        one, other = getattr(mine, name), getattr(peer, name)
+        assert one.dtype == other.dtype, name
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize("kind", ["full", "tied", "diag"])
 def test_mixtures_of_few_equal_rows_are_refused(kind):
     X, options = np.zeros((20, 2)), {"covariance_type": kind, "reg_covar": 0.0}
@@ -319,6 +353,17 @@ def test_topics_of_few_documents(n, most, sparse):
         np.testing.assert_allclose(mine.components_, peer.components_, rtol=1e-10)
         np.testing.assert_allclose(mine.transform(X), peer.transform(X), atol=1e-10)
         assert mine.bound_ == pytest.approx(peer.bound_, rel=1e-10)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+@pytest.mark.parametrize("n", [3, 50])
+def test_the_perplexity_of_rows_that_lack_the_last_words(body, n):
+    X = np.random.default_rng(0).poisson(1.0, size=(50, 6))
+    with forced(body):
+        mine, peer = (
+            lib.LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(X) for lib in (ours, sklearn.decomposition)
+        )
+        assert mine.perplexity(X[:n, :5]) == pytest.approx(peer.perplexity(X[:n, :5]), rel=1e-10)
 
 
 @EXAMPLES

@@ -7,10 +7,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import discriminant_analysis, linear_model, naive_bayes
+from sklearn import decomposition, discriminant_analysis, linear_model, mixture, naive_bayes
+from sklearn.feature_extraction import text
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import deciban.sklearn
-from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson
+from deciban import Bernoulli, Categorical, Fisher, Gaussian, GenerativeClassifier, MixtureModel, Multinomial, Poisson
 from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.sklearn import from_sklearn, to_sklearn
 
@@ -74,6 +77,68 @@ def test_answers_are_decibans(family, X, name, classes):
     np.testing.assert_array_equal(peer.predict(X), clf.predict(X))
 
 
+@pytest.mark.parametrize(("peer", "X"), FROM[6:], ids=str)
+def test_analyses_go_there_and_back(peer, X):
+    clf = from_sklearn(peer.fit(X, Y))
+    np.testing.assert_allclose(clf.means_, peer.means_)
+    back = to_sklearn(clf)
+    assert type(back) is type(peer)
+    np.testing.assert_allclose(back.predict_proba(X), peer.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("structure", ["full", "tied", "diagonal", "tied diagonal", "spherical"])
+def test_mixtures_of_gaussians_become_scikit_learns(structure):
+    model = MixtureModel(2, Gaussian(structure), random_state=0).fit(pd.DataFrame(REAL, columns=["u", "v", "w"]))
+    peer = pickle.loads(pickle.dumps(to_sklearn(model)))
+    assert type(peer) is mixture.GaussianMixture
+    frame = pd.DataFrame(REAL, columns=peer.feature_names_in_)
+    np.testing.assert_allclose(peer.predict_proba(frame), model.predict_proba(frame), atol=1e-9)
+    np.testing.assert_allclose(peer.score_samples(frame), model.score_samples(frame), atol=1e-9)
+    np.testing.assert_allclose(peer.precisions_cholesky_.shape, peer.precisions_.shape)
+
+
+TEXTS = ["to be or not", "not to be", "that is it"] * 20
+PLAIN = [
+    *((peer, X) for peer, X in FROM),
+    (naive_bayes.ComplementNB(), COUNTS),
+    (mixture.GaussianMixture(2, random_state=0), REAL),
+    (decomposition.PCA(2), REAL),
+    (decomposition.LatentDirichletAllocation(2, random_state=0, max_iter=2), COUNTS),
+    (text.CountVectorizer(), TEXTS),
+    (text.TfidfVectorizer(ngram_range=(1, 2)), TEXTS),
+    (text.HashingVectorizer(n_features=16), TEXTS),
+]
+
+
+@pytest.mark.parametrize("patched", [False, True])
+@pytest.mark.parametrize(("peer", "X"), PLAIN, ids=str)
+def test_drop_ins_become_scikit_learns_own_class(peer, X, patched):
+    ours = getattr(deciban.sklearn, type(peer).__name__)(**peer.get_params()).fit(X, Y)
+    if patched:
+        deciban.sklearn.patch_sklearn()
+    try:
+        plain = to_sklearn(ours)
+    finally:
+        deciban.sklearn.unpatch_sklearn()
+    pickled = pickle.dumps(plain)
+    assert type(plain) is type(peer)
+    assert b"deciban" not in pickled
+    answer = "predict_proba" if hasattr(peer, "predict_proba") else "transform"
+    expected, found = (getattr(each, answer)(X) for each in (ours, pickle.loads(pickled)))
+    if answer == "transform" and X is TEXTS:
+        expected, found = expected.toarray(), found.toarray()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_steps_of_a_pipeline_are_converted():
+    steps = [deciban.sklearn.TfidfVectorizer(), StandardScaler(with_mean=False), deciban.sklearn.MultinomialNB()]
+    fitted = make_pipeline(*steps).fit(TEXTS, Y)
+    plain = to_sklearn(fitted)
+    assert b"deciban" not in pickle.dumps(plain)
+    assert b"deciban" in pickle.dumps(fitted)
+    np.testing.assert_array_equal(plain.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+
+
 def test_names_of_columns_are_kept():
     frame = pd.DataFrame(REAL, columns=["u", "v", "w"])
     clf = from_sklearn(naive_bayes.GaussianNB().fit(frame, Y))
@@ -94,3 +159,14 @@ def test_what_has_no_equivalent_is_refused():
         to_sklearn(GenerativeClassifier(Gaussian(), rule="predictive").fit(REAL, Y))
     with pytest.raises(HyperparameterError, match="column 0 has"):
         to_sklearn(GenerativeClassifier(Categorical()).fit(CODES + 1, Y))
+    with pytest.raises(NotAvailableError, match="RidgeClassifier is no class of deciban"):
+        to_sklearn(linear_model.RidgeClassifier().fit(REAL, Y))
+    with pytest.raises(NotAvailableError, match="Fisher has no equivalent in scikit-learn"):
+        to_sklearn(Fisher().fit(REAL, Y))
+    with pytest.raises(NotAvailableError, match="a mixture of Poisson has no equivalent"):
+        to_sklearn(MixtureModel(2, Poisson(), random_state=0).fit(COUNTS))
+    with pytest.raises(NotAvailableError, match="GaussianNB has no handle_missing='ignore'"):
+        to_sklearn(deciban.sklearn.GaussianNB(handle_missing="ignore").fit(REAL, Y))
+    known = {"a": Poisson().fit(COUNTS).density(), "b": Poisson().fit(COUNTS + 1).density()}
+    with pytest.raises(NotAvailableError, match="not all normal"):
+        to_sklearn(GenerativeClassifier.from_densities(known))

@@ -103,11 +103,15 @@ import sys
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(30_000, 4)), np.arange(30_000) % 3
 for _ in range(2):
     GaussianNB().fit(X, y)
-    LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(X, y)
+    LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(X[:60], y[:60])
+    CountVectorizer(analyzer=str.split).fit(["to be"])
+    TfidfVectorizer().fit(["to be"])
+    HashingVectorizer().transform(["to be"])
 print(GaussianNB.__module__, sys.argv[1:], __name__)
 """
 
@@ -123,6 +127,9 @@ def test_a_program_runs_unchanged_and_the_log_names_each_reason_once(tmp_path):
     assert done.stderr.splitlines() == [
         "GaussianNB: deciban",
         "LinearDiscriminantAnalysis: scikit-learn, because shrinkage='auto'",
+        "CountVectorizer: scikit-learn, because the kernels lack its options of tokens",
+        "TfidfVectorizer: scikit-learn, because the input is small",
+        "HashingVectorizer: scikit-learn, because the input is small",
     ]
 
 

@@ -21,7 +21,7 @@ _HOME = {
     "QuadraticDiscriminantAnalysis": "discriminant_analysis",
     "GaussianMixture": "mixture",
     "LatentDirichletAllocation": "decomposition",
-    "PCA": "pca",
+    "PCA": "decomposition",
     "CountVectorizer": "text",
     "HashingVectorizer": "text",
     "TfidfTransformer": "text",

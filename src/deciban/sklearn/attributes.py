@@ -78,8 +78,10 @@ SHAPES: dict[str, Callable[[Any], Shapes]] = {
     "QuadraticDiscriminantAnalysis": _quadratic,
     "PCA": _pca,
     "GaussianMixture": _mixture,
-    "TfidfTransformer": lambda model: {**ROWS, "idf_": "D count"} if model.use_idf else ROWS,
+    # scikit-learn weighs by `idf_` where it is there, also if `use_idf` was set to False after a fit
+    "TfidfTransformer": lambda model: {**ROWS, "idf_": "D factor" if model.use_idf else "optional D factor"},
 }
+MOST_EMPTY = 2**20  # counts of categories that a drop-in may have by `min_categories` alone
 
 
 # -- what shapes cannot express ---------------------------------------------------------------------------------------
@@ -98,7 +100,9 @@ def _check_categorical_nb(model: Any) -> None:
     K, sizes = len(model.classes_), np.asarray(model.n_categories_)
     least = model.min_categories
     right = least is None or (np.shape(least) in ((), sizes.shape) and np.asarray(least).dtype.kind == "i")
-    require(right, "min_categories", "a whole number, or one for each column")
+    if right and least is not None:  # learning makes tables of this size
+        right = K * sum(np.broadcast_to(least, sizes.shape).tolist()) <= max(MOST_EMPTY, 8 * K * int(sizes.sum()))
+    require(right, "min_categories", "a whole number, or one for each column, and not far above the categories")
     shapes = [(K, size) for size in sizes.tolist()]
     _arrays(model.category_count_, shapes, "category_count_", lambda table: (table >= 0).all())
     _arrays(model.feature_log_prob_, shapes, "feature_log_prob_", lambda table: (table <= 0).all(), False)

@@ -313,6 +313,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         tables = [padded_sum(mine, more) for mine, more in zip(sums[1:], other[1:])]
         if min([count.min(), *(table.min() for table in tables)]) < -1e-9:
             raise self._never_learnt()
+        self._require_rows(count)
         self.class_count_, self.category_count_ = np.maximum(count, 0.0), [np.maximum(t, 0.0) for t in tables]
         self.n_categories_ = np.array([table.shape[1] for table in tables])
         self._estimate()

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import sklearn.discriminant_analysis
+import sklearn.mixture
 import sklearn.naive_bayes
+from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.estimators.classifier import GenerativeClassifier
+from deciban.estimators.clustering import MixtureModel
 from deciban.families.bernoulli import Bernoulli, BernoulliStats
 from deciban.families.categorical import Categorical, CategoricalStats
+from deciban.families.fixed import KnownDensities
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
+from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.multinomial import Multinomial, MultinomialStats
 from deciban.families.protocol import Family
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
 from deciban.model.predictor import Predictor
-from deciban.sklearn.dropin import Array
+from deciban.sklearn.dropin import Array, DropIn
 from deciban.statistics import Axis, Ragged, Stats
 
 MADE = Reason("made of a fitted model of scikit-learn")
@@ -174,22 +181,25 @@ FROM: dict[type, Callable[[Any], GenerativeClassifier]] = {
 
 
 # -- to scikit-learn ---------------------------------------------------------------------------------------------------
-def to_sklearn(classifier: GenerativeClassifier) -> Any:
-    """Return an estimator of scikit-learn with the model of a fitted classifier.
+def to_sklearn(estimator: GenerativeClassifier | MixtureModel | DropIn | Pipeline) -> Any:
+    """Return an estimator of scikit-learn with the model of a fitted estimator.
 
-    It is scikit-learn's own class, so that programs without deciban can use a pickle of it.
+    It is scikit-learn's own class, so that programs without deciban can use a pickle of it. Pickle it after
+    `unpatch_sklearn()`: under the patch, its class is not the one that pickle finds under its name.
 
     Parameters
     ----------
-    classifier : GenerativeClassifier
+    estimator : GenerativeClassifier, MixtureModel, class of deciban.sklearn, or Pipeline
         A fitted classifier of one Gaussian, `Multinomial`, `Bernoulli` or `Categorical`, without calibration and not
-        under rule "predictive". Categories must be the numbers 0, 1, ….
+        under rule "predictive", or of known normal densities. Categories must be the numbers 0, 1, …. Or a mixture of
+        Gaussians; or a drop-in whose own options, such as `handle_missing`, have their defaults; or a pipeline of such
+        estimators and others.
 
     Returns
     -------
     estimator
         A fitted GaussianNB (diagonal Gaussians), LinearDiscriminantAnalysis (tied), QuadraticDiscriminantAnalysis
-        (full), MultinomialNB, BernoulliNB or CategoricalNB.
+        (full), MultinomialNB, BernoulliNB or CategoricalNB; a GaussianMixture; or the class of the drop-in's name.
 
     Examples
     --------
@@ -200,21 +210,81 @@ def to_sklearn(classifier: GenerativeClassifier) -> Any:
     >>> to_sklearn(GenerativeClassifier(Gaussian("tied")).fit(X, y)).predict(X[:2])
     array([0, 0])
     """
-    check_is_fitted(classifier)
-    model = classifier.model_
+    if isinstance(estimator, DropIn):
+        return _plain(estimator)
+    if isinstance(estimator, Pipeline):
+        return _of_pipeline(estimator)
+    if not isinstance(estimator, GenerativeClassifier | MixtureModel):
+        wrong = "has no equivalent in scikit-learn" if _of_deciban(estimator) else "is no class of deciban"
+        raise NotAvailableError(f"{type(estimator).__name__} {wrong}. Convert the estimators that it holds.")
+    check_is_fitted(estimator)
+    found = _of_mixture(estimator) if isinstance(estimator, MixtureModel) else _of_classifier(estimator)
+    found.n_features_in_ = estimator.n_features_in_
+    if hasattr(estimator, "feature_names_in_"):
+        found.feature_names_in_ = estimator.feature_names_in_
+    return found
+
+
+def _plain(estimator: Any) -> Any:
+    """Return scikit-learn's estimator with the parameters and the fitted attributes of a drop-in."""
+    check_is_fitted(estimator)
+    original = type(estimator).original
+    if original is None:
+        raise NotAvailableError(f"{type(estimator).__name__} is no class of scikit-learn.")
+    given, theirs = estimator.get_params(deep=False), original._get_param_names()
+    for name in given.keys() - set(theirs):
+        if given[name] is not estimator._defaults[name]:
+            raise NotAvailableError(f"scikit-learn's {original.__name__} has no {name}={given[name]!r}.")
+    plain = original(**{name: given[name] for name in theirs})
+    for name, value in vars(estimator).items():
+        if name not in given and name != "_vocabulary":  # which vectorizers show as `vocabulary_`
+            value = _plain(value) if isinstance(value, DropIn) else value
+            if not _of_deciban(value):
+                setattr(plain, name, deepcopy(value))
+    if hasattr(estimator, "vocabulary_"):
+        plain.vocabulary_ = dict(estimator.vocabulary_)
+    return plain
+
+
+def _of_deciban(value: Any) -> bool:
+    return type(value).__module__.startswith("deciban.")
+
+
+def _of_pipeline(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline whose steps of deciban are converted; the others are the same objects."""
+    found = copy(pipeline)
+    found.steps = [(name, to_sklearn(step) if _of_deciban(step) else step) for name, step in pipeline.steps]
+    return found
+
+
+def _of_mixture(model: MixtureModel) -> Any:
+    family = model.fitted_.family
+    if type(family) is not Gaussian:
+        raise NotAvailableError(f"a mixture of {type(family).__name__} has no equivalent in scikit-learn.")
+    kind = {"full": "full", "tied": "tied"}.get(family.structure, "diag")
+    covariances = {"full": model.covariances_, "tied": model.covariances_[0]}.get(kind)
+    if covariances is None:
+        covariances = np.diagonal(model.covariances_, axis1=1, axis2=2).copy()
+    mixture = sklearn.mixture.GaussianMixture(model.n_components_, covariance_type=kind)
+    mixture.weights_, mixture.means_, mixture.covariances_ = model.weights_, model.means_, covariances
+    mixture.precisions_cholesky_ = _compute_precision_cholesky(covariances, kind)
+    mixture.converged_, mixture.n_iter_, mixture.lower_bound_ = model.converged_, model.n_iter_, model.lower_bound_
+    mixture._set_parameters(mixture._get_parameters())  # which derives `precisions_`
+    return mixture
+
+
+def _of_classifier(clf: GenerativeClassifier) -> Any:
+    model = clf.model_
     if model.calibration is not None:
         raise NotAvailableError("scikit-learn's classes have no calibration. Fit with calibrate=None.")
     if model.rule == "predictive":
         raise NotAvailableError("scikit-learn's classes do not integrate parameters out. Use reestimate(rule='mean').")
-    family = model.family
-    for kind, convert in TO.items():
-        if type(family) is kind:
-            estimator = convert(classifier)
-            estimator.classes_, estimator.n_features_in_ = classifier.classes_, classifier.n_features_in_
-            if hasattr(classifier, "feature_names_in_"):
-                estimator.feature_names_in_ = classifier.feature_names_in_
-            return estimator
-    raise NotAvailableError(f"{type(family).__name__} has no equivalent in scikit-learn.")
+    convert = TO.get(type(model.family))
+    if convert is None:
+        raise NotAvailableError(f"{type(model.family).__name__} has no equivalent in scikit-learn.")
+    found = convert(clf)
+    found.classes_ = clf.classes_
+    return found
 
 
 def _to_gaussian(clf: GenerativeClassifier) -> Any:
@@ -225,6 +295,13 @@ def _to_gaussian(clf: GenerativeClassifier) -> Any:
     nb.theta_, nb.var_, nb.epsilon_ = clf.means_, clf.variances_, 0.0
     nb.class_count_, nb.class_prior_ = clf.class_count_, clf.class_prior_
     return nb
+
+
+def _to_known(clf: GenerativeClassifier) -> Any:
+    if not all(isinstance(density, NormalDensity) for density in clf.family_.densities):  # type: ignore[attr-defined]
+        raise NotAvailableError("densities that are not all normal have no equivalent in scikit-learn.")
+    covariances = clf.covariances_
+    return _to_linear(clf) if (covariances == covariances[0]).all() else _to_quadratic(clf)
 
 
 def _to_linear(clf: GenerativeClassifier) -> Any:
@@ -285,4 +362,5 @@ TO: dict[type, Callable[[GenerativeClassifier], Any]] = {
     Multinomial: _to_multinomial,
     Bernoulli: _to_bernoulli,
     Categorical: _to_categories,
+    KnownDensities: _to_known,
 }

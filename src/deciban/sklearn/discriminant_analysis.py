@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 import sklearn.discriminant_analysis as theirs
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -208,7 +209,8 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
             Scores; of two classes, those of the second less those of the first.
         """
         check_is_fitted(self)
-        if self.coef_.dtype != np.float64 or getattr(X, "dtype", None) != np.float64 or not self._runs(X):
+        plain = getattr(X, "dtype", None) == np.float64 and not sp.issparse(X)  # scikit-learn takes sparse rows here
+        if not plain or self.coef_.dtype != np.float64 or not self._runs(X):
             return super().decision_function(X)
         rows = validate_data(self, X, ensure_all_finite=False, reset=False)
         scores = kernels.linear_scores(rows, np.ascontiguousarray(self.coef_.T), self.intercept_)

@@ -1,4 +1,4 @@
-"""What both discriminant analyses share: fits from sums of products, weights, and rows that are added and removed."""
+"""The common part of both discriminant analyses: fits from sums of products, weights, adding and removing rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 2**24  # products of all classes that a fitted analysis keeps
 
 
 class DiscriminantAnalysis(Evidence, Sums):
-    """Fit from sums of products, and what both analyses add to scikit-learn's."""
+    """Fit from sums of products, and methods that both analyses add to those of scikit-learn."""
 
     _structure: str  # of the Gaussian that has the same leave-one-out scores
     _keeps_objects = False  # whether classes of an array of objects stay objects, as scikit-learn's class has it
@@ -156,7 +156,9 @@ class DiscriminantAnalysis(Evidence, Sums):
         if K * D * D <= MOST and not sklearn.get_config()["array_api_dispatch"]:
             codes = np.searchsorted(self.classes_, np.asarray(y).reshape(-1))
             mean = np.asarray(self.means_) if self.means_.dtype == np.float64 else None
-            self._moments = Moments.of(np.asarray(X), codes, None, K, mean)
+            X = np.asarray(X)
+            rows = X if X.dtype in FLOATS else X.astype(float)  # scikit-learn also takes numbers that are written out
+            self._moments = Moments.of(rows, codes, None, K, mean)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, refit: bool) -> Self:

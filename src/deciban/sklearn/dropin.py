@@ -174,7 +174,13 @@ class DropIn(metaclass=DropInType):
 
     def _runs(self, X: Any = None, few: bool = False) -> bool:
         """Whether deciban serves these parameters and this input, if `few` also a small one; else logs why."""
-        reason = self._unsuitable(X, few) or self._reason()
+        reason = self._unsuitable(X, few)
+        if reason is None or log.isEnabledFor(logging.INFO):  # the log names parameters before the size of the input
+            reason = self._reason() or reason
+        return self._log(reason)
+
+    def _log(self, reason: str | None) -> bool:
+        """Log which library runs, scikit-learn if there is a reason; return whether deciban does."""
         if log.isEnabledFor(logging.INFO):
             engine = "deciban" if reason is None else f"scikit-learn, because {reason}"
             log.info("%s: %s", type(self).__name__, engine)

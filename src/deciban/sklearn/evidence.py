@@ -15,6 +15,8 @@ from deciban.evidence.scores import log_probability
 from deciban.sklearn.dropin import Array, DropIn, place_labels
 from deciban.statistics import Additive
 
+ROUNDING = 1e-12  # share of the weight learnt that counts as none after rows were removed
+
 
 class Ratios(DropIn):
     """Likelihood ratios between classes, or between the components of a mixture."""
@@ -208,6 +210,7 @@ class LeaveOneOut:
 class Sums(LeaveOneOut, Additive):
     """Unlearning and merging of classifiers whose fitted attributes are sums over rows."""
 
+    class_count_: Array
     _take: Any
     _sums: Any
     _merge: Any
@@ -235,6 +238,8 @@ class Sums(LeaveOneOut, Additive):
         ------
         NotLearntError
             If the sums show that a row was never learnt. The classifier is unchanged.
+        NotAvailableError
+            If no row would be left. The classifier is unchanged.
         """
         check_is_fitted(self)
         self._take(X, y, sample_weight, -1.0)
@@ -264,6 +269,13 @@ class Sums(LeaveOneOut, Additive):
         for new, old in zip(placed, sums):
             new[at] = old
         return placed
+
+    def _require_rows(self, count: Array) -> None:
+        """Refuse weights of classes without any row: there would be no class probabilities."""
+        if not (count > ROUNDING * max(1.0, np.abs(self.class_count_).max(initial=0.0))).any():
+            raise NotAvailableError(
+                f"{type(self).__name__} would have no rows left. Keep some of them, or use a new classifier."
+            )
 
     def _never_learnt(self) -> NotLearntError:
         return NotLearntError("rows to unlearn were never learnt: counts would fall below 0.")

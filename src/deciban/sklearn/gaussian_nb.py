@@ -19,10 +19,12 @@ from deciban import kernels
 from deciban.errors import NotAvailableError
 from deciban.evidence.scores import log_joint
 from deciban.sklearn.dropin import Array, encode_labels, place_labels
+from deciban.sklearn.evidence import ROUNDING
 from deciban.sklearn.naive_bayes import NaiveBayes
 
 EPS = float(np.finfo(float).eps)
 LOST = 1e-12  # relative error of a variance from which on it is computed in two passes
+NEGATIVE, NEGATIVE_32 = 1e-9, 1e-4  # shares of the squares learnt, below 0, that show rows that were never learnt
 BLOCK = 2**20  # values of rows that are left out at once
 
 
@@ -295,10 +297,25 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
 
     def _merge(self, sums: tuple[Array, ...], other: tuple[Array, ...]) -> None:
         count, values, mean, variance = merged_values(sums, other)
-        if any((each < -1e-9 * max(1.0, np.abs(each).max())).any() for each in (count, values)):
+        digits = NEGATIVE if self.theta_.dtype == np.float64 else NEGATIVE_32
+        size = sums[1] * (sums[3] + float(self.epsilon_) + digits * sums[2] ** 2)  # squares learnt, and their rounding
+        wrong = [(each < -NEGATIVE * max(1.0, np.abs(each).max())).any() for each in (count, values)]
+        if (
+            any(wrong)
+            or (values * variance < -digits * size).any()
+            or self._differs_from_all(sums, other, values, digits)
+        ):
             raise self._never_learnt()
+        self._require_rows(count)
         new = np.maximum(count, 0.0), np.maximum(values, 0.0), mean, np.maximum(variance, 0.0)
         self._set_values(new, self.epsilon_, self.theta_.dtype)
+
+    def _differs_from_all(self, sums: tuple[Array, ...], other: tuple[Array, ...], left: Array, digits: float) -> bool:
+        """Whether as many values are removed as were learnt, but not the same: their moments differ."""
+        (_, n, mean, variance), (_, more, more_mean, more_variance) = sums, other
+        size = variance + float(self.epsilon_) + digits * mean**2
+        off = np.maximum((mean - more_mean) ** 2, np.abs(variance - more_variance) * digits**0.5)
+        return bool(((left == 0) & (n > 0) & (more < 0) & (off > digits * size)).any())
 
     def _left_out(self, X: Any, codes: Array) -> tuple[Array, Array]:
         X = self._check_X(X)
@@ -400,6 +417,7 @@ def merged_values(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Arr
     """Weights of classes and of values, means and variances of two sets of rows; a negative weight removes rows."""
     (count, n, mean, variance), (more_count, more, more_mean, more_variance) = one, other
     total = n + more
+    total = np.where(np.abs(total) <= ROUNDING * np.abs(n), 0.0, total)
     safe = np.where(total != 0, total, 1.0)
     new_mean = np.where(total != 0, (n * mean + more * more_mean) / safe, 0.0)
     squares = n * variance + more * more_variance + n * more / safe * (mean - more_mean) ** 2

@@ -1,5 +1,6 @@
 """EM steps of a Gaussian mixture for few rows: scikit-learn's formulas in numpy, all components at once.
 
+Types are scikit-learn's, too: where a start of float64 meets rows of float32, some arrays have the type of the rows.
 At 50 rows, scikit-learn spends most of an iteration on looking up array namespaces and devices.
 """
 
@@ -21,7 +22,7 @@ def log_densities(X: Array, means: Array, root: Array, kind: str) -> Array:
     K, D = means.shape
     if kind in ("full", "tied"):
         roots = root.reshape(-1, D, D)
-        squares = np.square(X @ roots - means[:, None, :] @ roots).sum(axis=2).T
+        squares = np.square(X @ roots - means[:, None, :] @ roots).sum(axis=2).T.astype(X.dtype, copy=False)
         log_det = np.log(roots.reshape(-1, D * D)[:, :: D + 1]).sum(axis=1)
     else:
         precision = np.broadcast_to(np.square(root).reshape(K, -1), (K, D))
@@ -47,6 +48,7 @@ def estimates(X: Array, shares: Array, extra: float, kind: str) -> tuple[Array, 
     if kind == "full":
         centred = X - means[:, None, :]
         covariances = (shares.T[:, :, None] * centred).transpose(0, 2, 1) @ centred / count[:, None, None]
+        covariances = covariances.astype(X.dtype, copy=False)
         covariances.reshape(-1, D * D)[:, :: D + 1] += extra
     elif kind == "tied":
         covariances = (X.T @ X - (count * means.T) @ means) / count.sum()

@@ -159,6 +159,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         least = -1e-9 * max(1.0, float(np.abs(features).max(initial=0.0)))
         if (count < least).any() or (features < least).any():
             raise self._never_learnt()
+        self._require_rows(count)
         self.class_count_, self.feature_count_ = np.maximum(count, 0.0), np.maximum(features, 0.0)
         self._estimate()
 

@@ -59,6 +59,12 @@ class Tokenizes(DropIn):
             else None
         )
 
+    def _documents(self, raw_documents: Iterable[Any], known: int = 0) -> Documents | None:
+        """Documents that the kernels count, of which they look up `known` terms; None where scikit-learn should."""
+        documents = Documents.of(raw_documents, self.encoding, self.decode_error)
+        large = is_large(documents, known)
+        return documents if self._log(None if large else "the input is small") else None
+
     def _kernel_tokens(self) -> Tokens | None:
         """These options as the kernels take them; None if they do not have them."""
         own = all(getattr(type(self), step, None) is getattr(sklearn_text.CountVectorizer, step) for step in _STEPS)
@@ -178,16 +184,14 @@ class CountVectorizer(Tokenizes, sklearn_text.CountVectorizer):
 
     def _count_by_kernels(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any] | None:
         """Vocabulary and counts, as `_count_vocab` returns them; None where scikit-learn should count."""
-        tokens = self._kernel_tokens()
-        if tokens is None or not self._runs():
+        reason = self._reason()
+        if reason is not None:
+            self._log(reason)
             return None
-        documents = Documents.of(raw_documents, self.encoding, self.decode_error)
-        given = None
-        if fixed_vocab:
-            given = self._fitted_vocabulary() if is_large(documents, len(self._vocabulary)) else None
-            if given is None:
-                return None
-        elif not is_large(documents):
+        documents = self._documents(raw_documents, len(self._vocabulary) if fixed_vocab else 0)
+        given = self._fitted_vocabulary() if fixed_vocab and documents is not None else None
+        tokens = self._kernel_tokens()
+        if tokens is None or documents is None or (fixed_vocab and given is None):
             return None
         self.build_analyzer()  # for its warning of stop words that no token can equal
         if not fixed_vocab and tokens.unit == "word":
@@ -319,14 +323,15 @@ class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_out
         sparse matrix of shape (n_samples, n_features)
             Counts, scaled by `norm`.
         """
-        tokens = self._kernel_tokens()
-        if isinstance(X, str) or tokens is None or not self._runs():
+        reason = self._reason()
+        if isinstance(X, str) or reason is not None:
+            self._log(reason or "the input is one text")
             return super().transform(X)
         self._validate_ngram_range()
         X = X if isinstance(X, list) else list(X)
         try:
-            documents = Documents.of(X, self.encoding, self.decode_error)
-            if not is_large(documents):
+            documents, tokens = self._documents(X), self._kernel_tokens()
+            if documents is None or tokens is None:
                 return super().transform(X)
             self.build_analyzer()  # for its warning of stop words that no token can equal
             counts, found = count_rows(documents, tokens, None)
