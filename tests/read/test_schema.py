@@ -1,6 +1,7 @@
 """What columns are taken to be, and that every batch is read alike."""
 
 import datetime as dt
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -206,3 +207,75 @@ def test_two_schemas_have_a_union():
     assert both["a"].rows == 80
     with pytest.raises(MergeError, match="'a' is a count in one"):
         one.union(Schema.infer(Table.of(pd.DataFrame({"a": ["red", "white"] * 20}))))
+
+
+def test_durations_are_read_as_seconds():
+    spans = pd.Series(pd.to_timedelta([90, None, 30.5] * 10, unit="s"))
+    frames = (
+        pd.DataFrame({"took": spans}),
+        pl.DataFrame({"took": [dt.timedelta(seconds=90), None, dt.timedelta(0, 30.5)] * 10}),
+    )
+    for frame in frames:
+        schema = Schema.infer(Table.of(frame))
+        assert str(schema.columns[0]) == "took: number (numbers from 30.5 to 90, seconds; 10 of 30 missing)"
+        np.testing.assert_array_equal(schema.apply(Table.of(frame)).pick([0]).ravel()[:3], [90.0, np.nan, 30.5])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "first"),
+    [
+        (pd.Series(pd.cut([1.0, 9.0, np.nan] * 10, [0, 5, 10])), "category", "(0, 5]"),
+        (pd.Series(pd.arrays.IntervalArray.from_tuples([(0, 5), (5, 10), None] * 10)), "category", "(0, 5]"),
+        (pd.Series(pd.PeriodIndex(["2024-03", "2025-01", None] * 10, freq="M")), "date", None),
+        (pd.Series([uuid.UUID(int=1), uuid.UUID(int=2), None] * 10), "category", str(uuid.UUID(int=1))),
+    ],
+    ids=["cut", "intervals", "periods", "uuids"],
+)
+def test_columns_of_pandas_own_types_are_read(values, kind, first):
+    table = Table.of(pd.DataFrame({"a": values}))
+    schema = Schema.infer(table)
+    assert (schema.columns[0].kind, schema.columns[0].missing) == (kind, 10)
+    read = schema.apply(table)
+    whole = schema.apply(Table.of(pd.DataFrame({"a": values[:2]})))  # without gaps
+    np.testing.assert_array_equal(whole.column(0), read.column(0)[:2])
+    if kind == "category":
+        assert read.column(0)[:3].tolist() == [first, read.column(0)[1], None]
+    else:
+        assert read.column(0)[0] == pytest.approx(2024 + 60 / 366)
+
+
+def test_whole_numbers_beyond_64_bits_are_floats():
+    table = Table.of(pd.DataFrame({"a": [10**30, 2 * 10**30] * 5}))
+    np.testing.assert_array_equal(Schema.infer(table).apply(table).pick([0])[:2, 0], [1e30, 2e30])
+
+
+@pytest.mark.parametrize("name", ["ID", "patient_id", "customerId", "row id"])
+def test_columns_named_as_identifiers_may_have_a_few_values_twice(name):
+    numbers = np.random.default_rng(0).integers(0, 10**7, 100)
+    numbers[:5] = numbers[5:10]
+    frame = pd.DataFrame({name: numbers, "x": np.arange(100) % 7})
+    found = Schema.infer(Table.of(frame))[name]
+    assert (found.kind, found.otherwise) == ("identifier", "count")
+    assert "95 different whole numbers" in found.reason
+    other = Schema.infer(Table.of(frame.rename(columns={name: "humid"})))["humid"]
+    assert other.kind == "count"
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "2 columns of the frame are named 'a'"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", 7]), "mix strings and others: 'a' and 7"),
+    ],
+)
+def test_names_of_columns_that_cannot_be_used_are_refused(frame, says):
+    with pytest.raises(InputError, match=says):
+        Table.of(frame)
+
+
+def test_a_single_label_that_is_missing_is_counted_as_one():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": ["a", None, None]})
+    schema = Schema.infer(Table.of(frame), "y")
+    for rows, says in ((2, r"missing \(row 1\)\. Drop"), (3, "in 1 row more")):
+        with pytest.raises(InputError, match=says):
+            schema.labels(Table.of(frame[:rows]))

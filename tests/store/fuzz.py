@@ -209,7 +209,7 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
 def inspect(path: Path) -> None:
     """Run `deciban inspect` in this process."""
     from deciban.cli.inspect import inspect as command
-    from deciban.cli.terminal import Terminal
+    from deciban.cli.output import Terminal
 
     with redirect_stdout(io.StringIO()):
         command(Terminal(), str(path))

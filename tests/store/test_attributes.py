@@ -77,9 +77,12 @@ def test_a_drop_in_with_contradictory_attributes_is_refused(tmp_path):
         with pytest.raises(ModelFileError, match=rf"cannot be saved: GaussianNB.{name}|theta_"):
             save(model, tmp_path / "model.deciban")
     categorical = drop_in.CategoricalNB().fit(NUMBERS[:, :2] > 0, labels)
-    categorical.min_categories = [2, 2, 2]
-    with pytest.raises(ModelFileError, match="min_categories"):
-        save(categorical, tmp_path / "model.deciban")
+    for wrong_number in ([2, 2, 2], 2**31, [2, 2**31]):
+        categorical.min_categories = wrong_number
+        with pytest.raises(ModelFileError, match="min_categories"):
+            save(categorical, tmp_path / "model.deciban")
+    categorical.min_categories = 1_000
+    save(categorical, tmp_path / "model.deciban")
     analysis = drop_in.LinearDiscriminantAnalysis().partial_fit(values, labels, ["a", "b"])
     analysis._moments[0][0] = 5e-324
     with pytest.raises(ModelFileError, match="_moments"):
@@ -90,3 +93,13 @@ def test_a_drop_in_with_contradictory_attributes_is_refused(tmp_path):
         save(counted, tmp_path / "model.deciban")
     with pytest.raises(ModelFileError, match="CountVectorizer cannot be saved in a model file"):
         save(drop_in.CountVectorizer().fit(["a text", "two texts"]), tmp_path / "model.deciban")
+
+
+@pytest.mark.parametrize("idf", [-1e308, 1e16])
+@pytest.mark.parametrize("use_idf", [True, False])
+def test_weights_of_terms_cannot_overflow(tmp_path, idf, use_idf):
+    model = drop_in.TfidfTransformer().fit(COUNTS)
+    model.idf_ = np.full(COUNTS.shape[1], idf)
+    model.set_params(use_idf=use_idf)
+    with pytest.raises(ModelFileError, match="idf_"):
+        save(model, tmp_path / "model.deciban")

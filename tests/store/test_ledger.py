@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson, load, release
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError, NotLearntError
-from deciban.model.ledger import HASH, Key, Ledger, row_hashes
+from deciban.model import ledger as ledgers
+from deciban.model.ledger import HASH, Key, Ledger, LedgerSums, ledger_of, row_hashes
+from deciban.read.batches import Batch
+from deciban.read.schema import Schema
 from deciban.read.tables import Table
+from deciban.report.rows import evaluate_learnt
 from store.models import COUNTS, FRAME, N, y
 
 
@@ -82,6 +86,19 @@ def test_a_hash_is_as_documented():
     assert hashes(pd.DataFrame({"height": [1.5], "colour": ["red"]}), ["height", "colour"], key=secret) == [expected]
 
 
+def test_a_typed_row_has_the_hash_of_its_cells():
+    colours = ["red", "", None, "blue", "red"] * 20
+    frame = pd.DataFrame({"size": [1.5, 0.0, np.nan, -0.0, 2.0] * 20, "colour": colours, "big": 2**53 + np.arange(100)})
+    kinds = {"colour": "category", "size": "number", "big": "number"}
+    typed = Schema.infer(Table.of(frame), None, kinds).apply(Table.of(frame))
+    codes, seen = np.zeros(100, dtype=np.intp), typed.pick().astype(object)
+    found = row_hashes(typed, typed.columns, ["a"], codes, None, Key())
+    plain = row_hashes(Table.of(seen), typed.columns, ["a"], codes, None, Key())
+    assert found.tobytes() == plain.tobytes()
+    some = typed.take(slice(3, 9))
+    assert row_hashes(some, typed.columns, ["a"], codes[3:9], None, Key()).tobytes() == found[3:9].tobytes()
+
+
 def test_what_is_no_row_is_refused():
     with pytest.raises(InputError, match="complex"):
         hashes(np.array([[1j, 2]], dtype=object))
@@ -112,9 +129,13 @@ def test_a_ledger_is_a_multiset_of_what_decayed(steps):
             except ValueError:
                 with pytest.raises(NotLearntError):
                     ledger.unlearn(names(*rows))
+                with pytest.raises(NotLearntError):
+                    ledger.decay_of(names(*rows))
             else:
+                asked = ledger.decay_of(names(*rows))
                 ledger, found = ledger.unlearn(names(*rows))
                 assert sorted(zip(rows, found)) == sorted(zip(rows, since))
+                np.testing.assert_array_equal(asked, found)
                 twin = left
         assert len(ledger) == len(twin)
         fresh = Ledger.of()
@@ -122,6 +143,21 @@ def test_a_ledger_is_a_multiset_of_what_decayed(steps):
             fresh = fresh.learn(names(row), np.array([since]))
         for name in ("rows", "level", "count", "since"):  # one set of rows, one ledger, to the bit
             np.testing.assert_array_equal(getattr(ledger, name), getattr(fresh, name))
+
+
+@pytest.mark.parametrize("waiting", [0, 3, 2**20])
+def test_batches_that_wait_make_the_ledger_of_all_rows(monkeypatch, waiting):
+    monkeypatch.setattr(ledgers, "FEWEST_WAITING", waiting)
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 2, 60), rng.choice([1.0, 0.5], 60)
+    whole = ledger_of(Batch(Table.of(X), y, weight), "key")
+    sums = LedgerSums(Ledger.of("key"), (0, 1), "key")
+    for rows in (slice(0, 1), slice(1, 40), slice(40, 44), slice(44, 60)):
+        sums.add(Batch(Table.of(X[rows]), y[rows], weight[rows]))
+    for name in ("rows", "level", "count", "since"):
+        np.testing.assert_array_equal(getattr(sums.ledger(), name), getattr(whole, name))
+    with pytest.raises(NotAvailableError, match="key"):
+        LedgerSums(whole, (0, 1), "another key")
 
 
 def test_refusals_name_the_row():
@@ -157,6 +193,20 @@ def test_a_stranger_that_the_sums_would_let_go_is_refused_by_row():
         clf.unlearn(np.r_[stranger[:1], stranger], [*y[:1], *y[:3]], sample_weight=weight)
     assert (clf.stats_, clf.ledger_) == before
     GenerativeClassifier(Multinomial()).fit(COUNTS, y).unlearn(stranger, y[:3])  # without a ledger nobody can tell
+
+
+@pytest.mark.parametrize("only_judged", [False, True])
+def test_learnt_rows_are_judged_in_batches_and_others_refused(only_judged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    clf = GenerativeClassifier(Gaussian(), ledger=True).fit(X, y)
+    parts = [slice(0, 20), slice(20, 40), slice(40, 60)]
+    batches = (Batch(Table.of(X[rows]), y[rows]) for rows in parts)
+    judged, whole = evaluate_learnt(clf, batches, {}, only_judged), clf.evaluate(X, y, learnt=True)
+    np.testing.assert_array_equal(judged.log_likelihood, whole.log_likelihood)
+    batches = (Batch(Table.of(X[rows] + (rows.start == 40)), y[rows]) for rows in parts)
+    with pytest.raises(NotLearntError, match="never learnt"):
+        evaluate_learnt(clf, batches, {}, only_judged)
 
 
 def test_once_too_often_is_refused():

@@ -1,5 +1,6 @@
 """What is loaded is what was saved, or it is refused: damaged, forged, foreign, or newer."""
 
+import importlib
 import json
 import os
 import pickle
@@ -93,13 +94,25 @@ def test_files_of_every_version_load_for_ever(golden, path):
 def test_every_family_statistic_and_density_is_in_a_golden_file():
     """But for the bases that others derive from."""
     for package in registry.PACKAGES:
-        list(registry.modules(f"deciban.{package}"))
+        for module in registry.classes_by_module(f"deciban.{package}"):
+            importlib.import_module(module)
     every = {cls for cls in registry.descendants(registry.ROOTS) if cls.__module__.startswith("deciban.")}
     leaves = {cls.__name__ for cls in every if is_dataclass(cls) and not every & set(cls.__subclasses__())}
     assert len(leaves) > 40
     headers = "".join(container.open_container(golden).model for golden in GOLDEN)
     stored = {registry.FORMERLY.get(name, name) for name in re.findall(r'"@":"(\w+)"', headers)}
     assert leaves - stored == set()
+
+
+def test_the_module_of_every_stored_class_is_found_by_its_name_without_imports():
+    by_module = {}
+    for package in registry.PACKAGES:
+        by_module |= registry.classes_by_module(f"deciban.{package}")
+    for module in by_module:
+        importlib.import_module(module)
+    stored = {cls: name for cls, name in registry.names().items() if ".kernels." not in cls.__module__}
+    assert len(stored) > 200
+    assert not [cls for cls, name in stored.items() if name not in by_module[cls.__module__]]
 
 
 def test_a_golden_ledger_still_knows_its_rows():
@@ -124,6 +137,21 @@ def test_every_flipped_bit_and_every_cut_is_seen(path):
                 load(path)
     path.write_bytes(whole + b"\0")
     with pytest.raises(ModelFileError, match="bytes"):
+        load(path)
+
+
+def test_names_of_columns_that_are_a_list_are_refused(path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 1.5, 1.0, 2.0]})
+    save(GenerativeClassifier(Gaussian("diagonal"), calibrate=None).fit(frame, [0, 0, 1, 1]), path)
+
+    def change(model, names, body):
+        fitted = dict(model["model"]["fitted"]["items"])
+        fitted["feature_names_in_"] = fitted["feature_names_in_"]["values"]
+        model["model"]["fitted"]["items"] = list(map(list, fitted.items()))
+        return body
+
+    forged(path, change)
+    with pytest.raises(ModelFileError, match="feature_names_in_"):
         load(path)
 
 
@@ -390,6 +418,19 @@ def test_combinations_of_categories_have_one_category_of_each_feature(path):
 
     forged(path, shorten)
     with pytest.raises(ModelFileError, match="combinations of categories"):
+        load(path)
+
+
+def test_combinations_of_categories_have_the_columns_of_the_model(path):
+    rows = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
+    GenerativeClassifier(Categorical(joint=True)).fit(rows, ["s", "t", "s", "t"]).save(path)
+
+    def widen(content, names, body):
+        model_of(content)["reader"]["columns"]["size"] = 2**20
+        return body
+
+    forged(path, widen)
+    with pytest.raises(ModelFileError, match=r"combinations of 1048576 columns|the number of columns"):
         load(path)
 
 

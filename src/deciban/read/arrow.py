@@ -32,6 +32,7 @@ SIGN = re.compile(r"[$€£¥₹%]|(?<![A-Za-z])(?:USD|EUR|GBP|CHF)(?![A-Za-z])"
 MONTHS = tuple(f"{month:02}" for month in range(1, 13))
 WEEKDAYS = ("1 Mon", "2 Tue", "3 Wed", "4 Thu", "5 Fri", "6 Sat", "7 Sun")
 HOURS = tuple(f"{hour:02}" for hour in range(24))
+PER_SECOND = {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # units of durations
 TIME_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 
@@ -58,9 +59,30 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
         return native
     try:
         found = native.to_arrow() if hasattr(native, "to_arrow") else pa.Array.from_pandas(native)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         found = _mixed(table.columns[position], native.to_list())
+    kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+    if isinstance(kind, pa.BaseExtensionType):
+        found = _of_objects(native.to_list(), pa.types.is_dictionary(found.type))
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+
+def _of_objects(values: list[Any], categories: bool) -> pa.Array:
+    """Periods by their start; other objects, such as the intervals of `pandas.cut`, by their names."""
+    values = [None if value is None or value != value else value for value in values]
+    starts = [None if value is None else getattr(value, "start_time", None) for value in values]
+    if all((value is None) == (start is None) for value, start in zip(values, starts)):
+        return pa.array(starts, pa.timestamp("us"), from_pandas=True)
+    names = pa.array([None if value is None else _name_of_object(value) for value in values], pa.string())
+    return names.dictionary_encode() if categories else names
+
+
+def _name_of_object(value: Any) -> str:
+    """The name of an interval is the same for ends that are integers and floats: pandas uses floats beside gaps."""
+    if not hasattr(value, "closed_left"):
+        return str(value)
+    left, right = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
+    return f"{left}{name_of(value.left)}, {name_of(value.right)}{right}"
 
 
 def _mixed(name: str, values: list[Any]) -> pa.Array:
@@ -69,8 +91,8 @@ def _mixed(name: str, values: list[Any]) -> pa.Array:
     types = sorted({type(value).__name__ for value in values if value is not None})
     if set(types) <= {"int", "float", "bool", "Decimal", "int64", "float64"}:
         return pa.array([None if value is None else float(value) for value in values])
-    what = f"mixes {' and '.join(types)}, which have no order"
-    raise column_error(InputError, name, what, "Turn all its values into strings.")
+    what = f"mixes {' and '.join(types)}" if len(types) > 1 else f"holds values of the type {types[0]}"
+    raise column_error(InputError, name, f"{what}, which have no order", "Turn all its values into strings.")
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -132,6 +154,9 @@ def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -
         found = pc.cast(pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array, pa.float64())
     elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
         found = pc.cast(array, pa.float64(), safe=False)
+    elif pa.types.is_duration(array.type):
+        units = pc.cast(pc.cast(array, pa.int64()), pa.float64(), safe=False)
+        found = pc.divide(units, PER_SECOND[array.type.unit])
     else:
         remedy = "Declare another kind for it, or drop it."
         raise column_error(InputError, column.name, f"holds {array.type}, not numbers", remedy)

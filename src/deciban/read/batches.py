@@ -93,14 +93,15 @@ class Rows:
             self.reader = None
         self.X, self.y, self.weight = with_weight(table, self.y, self.weight)
 
-    def batches(self, parts: bool = False) -> Iterator[Batch]:
+    def batches(self, parts: bool = False, ahead: bool = True) -> Iterator[Batch]:
         """Batches of 65,536 rows in order; choices are taken from the first.
 
-        With `parts`, later batches are split where they hold much text.
+        With `parts`, later batches are split where they hold much text. With `ahead`, another thread may read a source
+        in advance.
         """
         if isinstance(self.X, Source):
             found = self._of_source(self.X, self.y, self._texts if parts else tuple)
-            yield from prefetched(found) if self.X.prefetch else found
+            yield from prefetched(found) if ahead and self.X.prefetch else found
         elif self.reader is None or not self.X.framed:
             yield Batch(self.X, self.y, self.weight)
         else:

@@ -33,6 +33,7 @@ class ColumnarSource(FileSource):
         try:
             with self._contents() as (schema, _):
                 self._columns = checked_names(schema.names, self.name)
+                self.schema: pa.Schema = schema
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(error) from None
 

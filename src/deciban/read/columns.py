@@ -117,8 +117,10 @@ DATE_FORMATS = (
 FIRST_VALUES = 100  # if none of these is a number, the column is not one of numbers
 FEWEST_ROWS = 20  # fewer do not show whether values repeat
 MOST_NUMBERS = 0.9  # from this share of numbers on, other values are taken for mistakes
+MOSTLY_DIFFERENT = 0.9  # share of distinct values from which whole numbers may be identifiers with a few repeated rows
 LEADING_ZERO = r"^0\d+$"
 CODE_NAME = re.compile(r"(?<![a-z])(zip|zip[ _-]?codes?|post(al)?[ _-]?codes?|plz|postleitzahl|phone)(?![a-z])")
+ID_NAME = re.compile(r"(?:^|[^A-Za-z])(?:id|Id|ID)(?:$|[^A-Za-z])|[a-z](?:Id|ID)$")
 YEAR_NAME = re.compile(r"(?<![a-z])(year|yr|jahr|annee|année|año|anno)(?![a-z])")
 YEARS = 1800, 2100  # whole numbers between them are read as years
 EPOCHS = 946_684_800, 2_208_988_800  # seconds from 1970 to 2000 and to 2040: numbers between them may be times
@@ -187,6 +189,9 @@ def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
     """Texts without spaces around them and null for missing, and whether there were such spaces."""
     if kind in NUMBERS and _are_numbers(array):
         return array, False
+    if kind == "text":  # hardly a text is there twice
+        trimmed, plain = (arrow.without_markers(array, trim=trim) for trim in (True, False))
+        return trimmed, not trimmed.equals(plain)
     encoded = array.dictionary_encode()  # each distinct value is examined once
     trimmed, plain = (arrow.without_markers(encoded.dictionary, trim=trim) for trim in (True, False))
     if trimmed.null_count or trimmed is not encoded.dictionary:
@@ -212,7 +217,7 @@ def _of_type(column: Column, array: pa.Array, categories: bool) -> Column:
     if pa.types.is_integer(array.type) and CODE_NAME.search(column.name.lower()):
         text = array.cast(pa.string())
         return _of_codes(column, text, text.drop_null().unique(), "whole numbers")
-    return _of_numbers(column, arrow.floats(array, column, _ignore))
+    return _of_numbers(column, arrow.floats(array, column, _ignore), pa.types.is_duration(array.type))
 
 
 def _of_codes(column: Column, array: pa.Array, different: pa.Array, what: str) -> Column:
@@ -309,8 +314,8 @@ def _writing(values: list[str]) -> dict[str, Any]:
     return {} if odd else written
 
 
-def _of_numbers(column: Column, values: Array) -> Column:
-    """Yes/no, count, number, identifier or constant."""
+def _of_numbers(column: Column, values: Array, seconds: bool = False) -> Column:
+    """Yes/no, count, number, identifier or constant; `seconds` if they are durations."""
     seen = values[~np.isnan(values)]
     if not len(seen):
         return replace(column, reason=ALL_MISSING)
@@ -320,6 +325,7 @@ def _of_numbers(column: Column, values: Array) -> Column:
     finite = seen[np.isfinite(seen)]
     written = {"thousands separated": column.thousands, "decimal commas": column.decimal_comma}
     written |= {f"with {column.sign}": bool(column.sign)}
+    written |= {"seconds": seconds}
     interval = "".join([f"from {low:g} to {high:g}", *(f", {how}" for how, so in written.items() if so)])
     if not (finite == np.round(finite)).all():
         return replace(column, kind="number", reason=f"numbers {interval}")
@@ -340,6 +346,10 @@ def _of_numbers(column: Column, values: Array) -> Column:
     expected = len(seen) ** 2 / (2 * (high - low + 1))  # collisions among random numbers of this interval
     if distinct == len(seen) and expected > COLLISIONS:
         return replace(column, kind="identifier", reason=f"{distinct:,} whole numbers {interval}, none twice")
+    if ID_NAME.search(column.name) and distinct > MOSTLY_DIFFERENT * len(seen) and len(seen) >= FEWEST_ROWS:
+        reason = f"{distinct:,} different whole numbers {interval} in {len(seen):,} rows"
+        assumed = "whole numbers of a column with this name are read as identifiers"
+        return replace(column, kind="identifier", reason=reason, assumed=assumed, otherwise="count")
     return replace(column, kind="count" if low >= 0 else "number", reason=f"whole numbers {interval}")
 
 
@@ -350,7 +360,7 @@ def _are_long_codes(low: float, high: float, distinct: int, n: int) -> bool:
         return False
     if any(EPOCHS[0] <= low / unit and high / unit <= EPOCHS[1] for unit in (1, 1e3, 1e6, 1e9)):
         return False  # times
-    return digits >= ALWAYS_IDENTIFIER_DIGITS or distinct > MOST_NUMBERS * n
+    return digits >= ALWAYS_IDENTIFIER_DIGITS or distinct > MOSTLY_DIFFERENT * n
 
 
 def _of_date(column: Column, array: pa.Array, reason: str) -> Column:

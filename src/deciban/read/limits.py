@@ -97,7 +97,7 @@ class Limits:
 
     def remedy(self, name: str, instead: str) -> str:
         """Return the remedy for input that exceeds a limit: what to do instead, or raising the limit."""
-        return f"{instead}, or raise the limit: {VARIABLE}={name}={2 * getattr(self, name):g}."
+        return f"{instead}, or raise the limit: {VARIABLE}={name}={2 * getattr(self, name):.15g}."
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Table:
         frame = _frame(_columns_of(X) if isinstance(X, Mapping) else X)
         if frame is not None:
             _checked(frame)
-            return cls(frame, tuple(frame.columns), all(isinstance(name, str) for name in frame.columns))
+            return cls(frame, tuple(frame.columns), _are_strings(frame.columns))
         array = _checked(_array(X))
         return cls(array, range(array.shape[1]), False)
 
@@ -345,14 +345,15 @@ def refuse_complex(X: Any) -> None:
 def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
     """The error for the first value that float() does not take."""
     for row, column in np.ndindex(X.shape):
+        value = X[row, column].item() if isinstance(X[row, column], np.generic) else X[row, column]
         try:
-            float(X[row, column])
+            float(value)
         except (TypeError, ValueError) as error:
             name, why = column_name(columns, column), f", which is not a number ({error})."
             remedy = Remedy(
                 "Declare the column ", Argument("family", "categorical", "Categorical()"), ", or convert it."
             )
-            return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
+            return column_error(NotANumberError, name, f"holds {value!r}", remedy, row, why)
     return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
@@ -430,8 +431,27 @@ def _frame(X: Any) -> nw.DataFrame[Any] | None:
         X = _table_of_mappings(X)
     import narwhals.stable.v1 as nw
 
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = list(X.columns)
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(
+            f"{names.count(twice)} columns of the frame are named {twice!r}.", remedy="Give each its own name."
+        ) from None
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _are_strings(names: Sequence[Any]) -> bool:
+    """Whether the names of columns are strings; some strings among other names are an error."""
+    strings = [name for name in names if isinstance(name, str)]
+    if 0 < len(strings) < len(names):
+        other = next(name for name in names if not isinstance(name, str))
+        raise InputError(
+            f"the names of columns mix strings and others: {strings[0]!r} and {other!r}.",
+            remedy="Make all of them strings: X.columns = X.columns.astype(str).",
+        )
+    return bool(strings)
 
 
 def _table_of_mappings(rows: list[Any]) -> pa.Table:

@@ -55,9 +55,15 @@ class TypedTable(Table):
 
     def pick(self, positions: Sequence[int] | None = None) -> Any:
         """(n, d) floats where all columns are numbers, `Named` where all are categories, else objects."""
+        if positions is not None and len(positions) == 1:  # the usual case of a column with a family of its own
+            column = self.data.values[positions[0]]
+            if isinstance(column, np.ndarray):
+                return column[:, None]
+            if isinstance(column, tuple):
+                return Named(column[0][:, None], (column[1],))
         columns: list[Any] = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
         if columns and all(isinstance(column, np.ndarray) for column in columns):
-            return columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
+            return np.column_stack(columns)
         if columns and all(isinstance(column, tuple) for column in columns):
             return Named(np.stack([codes for codes, _ in columns], axis=1), tuple(names for _, names in columns))
         return np.column_stack([_objects(column) for column in columns])

@@ -5,6 +5,7 @@ of each attribute by its name, with the parameters of the estimator taken into a
 
     "K D real"          an array of floats of these axes; a letter stands for the same size in all attributes
     "D whole"           an array of integers of at least 0
+    "D factor"          an array of floats from 0 to 1e15
     "K labels"          distinct labels in ascending order
     "D names"           texts
     "D size"            an integer, the size of an axis
@@ -26,6 +27,7 @@ import numpy as np
 from deciban.store.checks import KINDS, require
 
 LARGEST = 1e100  # of a parameter: its square and a sum of squares are finite
+LARGEST_FACTOR = 1e15  # of a "factor": its square is finite in single precision, too
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -78,8 +80,9 @@ def _check_numbers(array: np.ndarray[Any, Any], kind: str, where: str) -> None:
     if kind == "names":
         require(array.dtype == object and all(type(name) is str for name in array), where, "texts")
         return
-    good, needs = KINDS["count" if kind == "whole" else kind]
+    good, needs = KINDS["count" if kind in ("whole", "factor") else kind]
     right = array.dtype == np.int64 if kind == "whole" else array.dtype in FLOATS
     require(right, where, "an array of numbers")
     require(np.all(good(array)), where, f"numbers that are {needs}")
-    require(kind == "log" or np.all(np.abs(array) <= LARGEST), where, f"numbers of at most {LARGEST:g}")
+    largest = LARGEST_FACTOR if kind == "factor" else LARGEST
+    require(kind == "log" or np.all(np.abs(array) <= largest), where, f"numbers of at most {largest:g}")

@@ -19,10 +19,9 @@ from deciban.errors import Argument, ModelFileError, Remedy
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.bernoulli import SparseBernoulliStats
 from deciban.families.fitted import Fitted
-from deciban.families.known import KnownDensities
+from deciban.families.fixed import KnownDensities, Released
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family
-from deciban.families.released import Released
 from deciban.statistics import Array, Axis, ExactSums, LazyNames, Members, Ragged, Stats
 from deciban.store.declared import Predicate
 

@@ -12,11 +12,10 @@ from deciban.errors import DecibanError, EmptyClassError, InputError, ModelFileE
 from deciban.evaluate.calibration import Calibrator
 from deciban.families.abilities import HasCandidates, ability
 from deciban.families.cosine_features import CosineFeatures
+from deciban.families.fixed import KnownDensities, Released
 from deciban.families.interactions import InteractionDensity, Interactions, InteractionStats
-from deciban.families.known import KnownDensities
 from deciban.families.product import Expert, Product, ProductStats, blocks_of, experts_of, places_of
 from deciban.families.protocol import Density, Family, check_rule
-from deciban.families.released import Released
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret
 from deciban.model.model import Model, ModelStats, Reader, Reason
@@ -80,7 +79,8 @@ class Stored(Estimator):
         names = model.reader.given
         require(self.fitted.get("n_features_in_") == len(names) > 0, "n_features_in_", "the number of columns")
         named = self.fitted.get("feature_names_in_")
-        require(named is None or tuple(named) == tuple(names), "feature_names_in_", "the names of the columns")
+        right = named is None or (isinstance(named, np.ndarray) and named.tolist() == [*names])
+        require(right, "feature_names_in_", "an array of the names of the columns")
         clf.n_features_in_ = len(names)
         if named is not None:
             clf.feature_names_in_ = named
@@ -221,6 +221,9 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
         for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
             size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
             require(size == D, type(family).__name__, f"sums of {D} columns")
+        combinations = stats.labels.get("combination")
+        if isinstance(combinations, Axis) and combinations.size:
+            require(len(combinations.names[0]) == D, type(family).__name__, f"combinations of {D} columns")
 
 
 def _check_experts(family: Product, stats: ProductStats, K: int, columns: Sequence[Any]) -> None:

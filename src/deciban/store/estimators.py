@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
@@ -117,20 +118,13 @@ def name_of(cls: type) -> str:
 
 def find(name: str) -> Any:
     """Return the class of this name: one of deciban's, or a subclass of one in a module that has been imported."""
-    for _ in _imports():
+    for _ in chain([""], registry.modules_with(name.rpartition(".")[2], PACKAGES)):  # first without an import
         for cls in registry.descendants([BaseEstimator]):
             if name_of(cls) == name and any(base.__module__.startswith("deciban.") for base in cls.__mro__):
                 return cls
     raise ModelFileError(
         f"the model is of the class {name[:80]}, which is not defined. Import its module, or upgrade deciban."
     )
-
-
-def _imports() -> Iterator[str]:
-    """Import the modules that define estimators, one at each step; the first step imports nothing."""
-    yield ""
-    for package in PACKAGES:
-        yield from registry.modules(package)
 
 
 def _is_fitted(name: object) -> bool:

@@ -82,7 +82,7 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     finally:
         TEMPORARY_FILES.discard(beside)
     with suppress(MemoryError):  # the file is written: from here on nothing is an error
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         remove_abandoned(path)
 
 
@@ -192,7 +192,7 @@ def _mode(target: Path) -> int | None:
         return None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync a folder, so that a rename in it survives a power failure; ignored where this is not supported."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

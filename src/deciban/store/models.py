@@ -17,8 +17,8 @@ import numpy as np
 
 from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError
+from deciban.families.fixed import is_released, strip
 from deciban.families.protocol import Rule
-from deciban.families.released import is_released, strip
 from deciban.model.ledger import Secret
 from deciban.store import checks
 from deciban.store.codec import Decoder, Encoder, as_record

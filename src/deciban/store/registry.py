@@ -13,20 +13,24 @@ has been imported. A file never causes the import of a module outside deciban.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import ModuleType
 
 from deciban.errors import ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Stats
 
-# packages with classes that can be stored, in the order in which they are imported until a name is found
-PACKAGES = ("statistics", "families", "evaluate", "read", "store", "model", "estimators", "text", "latent", "topics")
+# packages with classes that can be stored, in the order in which a name is looked for
+PACKAGES = ("store", "statistics", "families", "model", "evaluate", "read", "estimators", "text", "latent", "topics")
 # former names: "OldClass" → "NewClass", "NewClass.old_field" → "new_field", or None for a field that was dropped;
 # of an estimator, "NewClass.old_parameter"
 FORMERLY: dict[str, str | None] = {
@@ -36,6 +40,7 @@ FORMERLY: dict[str, str | None] = {
     "GaussianWithGaps.climb": "rule",
     "TopicModel.n_topics": "n_components",
     "PLSA.n_topics": "n_components",
+    "ClassTopics.n_topics": "n_components",
     "Mixture.seed": "random_state",
     "ClassTopics.seed": "random_state",
     "PCA.n": "n_components",
@@ -48,6 +53,7 @@ FORMERLY: dict[str, str | None] = {
     "SphericalStudent.mean": "shift",
 }
 ROOTS = (Stats, Family, Density)
+CLASS = re.compile(rb"\nclass (\w+)")  # begins with letters that are searched for quickly
 
 _known: dict[str, type] = {}  # dataclasses of deciban found so far, by name
 _seen: set[str] = set()  # modules in which they were looked for
@@ -107,9 +113,8 @@ def _foreign(name: str) -> type:
 
 
 def _imported(name: str) -> bool:
-    """Import modules of deciban one by one until one has a class of this name; return whether one has."""
-    imported = (module for package in PACKAGES for module in modules(f"deciban.{package}"))
-    return any(name in (_known if module in _seen else _collect()) for module in imported)
+    """Import modules of deciban that define a class of this name until one is a dataclass; return whether one is."""
+    return any(name in _collect() for _ in modules_with(name, [f"deciban.{package}" for package in PACKAGES]))
 
 
 def _own(module: str) -> bool:
@@ -134,26 +139,44 @@ def _dataclasses(module: ModuleType) -> Iterator[type]:
             yield value
 
 
-def modules(package: str) -> Iterator[str]:
-    """Import a package and all its modules, and yield their names.
+def modules_with(name: str, packages: Iterable[str]) -> Iterator[str]:
+    """Import the modules of packages that define a class of this name, one at each step, and yield their names.
 
-    Kernels define no classes that are stored, and importing them imports the compiler; they are skipped, and so are
-    modules that need a library not installed.
+    Modules that need a library not installed are skipped.
     """
-    try:
-        module = importlib.import_module(package)
-    except ImportError:
-        return
-    yield package
-    for name in _submodules(*getattr(module, "__path__", [])):
-        if name != "kernels":
-            yield from modules(f"{package}.{name}")
+    for package in packages:
+        for module, classes in classes_by_module(package).items():
+            if classes is not None and name not in classes:
+                continue
+            try:
+                importlib.import_module(module)
+            except ImportError:
+                continue
+            yield module
 
 
 @cache
-def _submodules(*folders: str) -> tuple[str, ...]:
-    """Return the names of the modules in a package's folders."""
-    return tuple(found.name for found in pkgutil.iter_modules(folders))
+def classes_by_module(package: str) -> dict[str, frozenset[str] | None]:
+    """Return the names of the classes that each module of a package defines, read from the source without an import.
+
+    They are None where there is no source file. Kernels are skipped: they define no classes that are stored, and
+    importing them imports the compiler.
+
+    >>> sorted(classes_by_module("deciban.statistics")["deciban.statistics.members"])
+    ['Members']
+    """
+    found: dict[str, frozenset[str] | None] = {}
+    specs = [importlib.util.find_spec(package)]
+    while specs:
+        spec = specs.pop()
+        if spec is None or spec.name.endswith(".kernels"):
+            continue
+        is_source = isinstance(spec.loader, SourceFileLoader)
+        source = b"\n" + Path(str(spec.origin)).read_bytes() if is_source else None
+        found[spec.name] = None if source is None else frozenset(map(bytes.decode, CLASS.findall(source)))
+        inside = pkgutil.iter_modules(spec.submodule_search_locations or [], f"{spec.name}.")
+        specs += [below.module_finder.find_spec(below.name, None) for below in inside]
+    return found
 
 
 def descendants(classes: Iterable[type]) -> Iterator[type]:

@@ -22,11 +22,12 @@ from scipy.sparse import csr_array
 from deciban.errors import Argument, DecibanError, ModelFileError, Remedy
 from deciban.families.bernoulli import SparseBernoulliStats
 from deciban.families.fitted import number_of_columns
+from deciban.families.fixed import Released
 from deciban.families.product import Product, ProductStats, blocks_of
 from deciban.families.protocol import Density
-from deciban.families.released import Released
 from deciban.model.explain import explain
 from deciban.model.judge import leave_out
+from deciban.model.ledger import Key
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
@@ -73,7 +74,7 @@ def _guarded(use: Use) -> Any:
 def _uses(model: Any) -> Iterator[Use]:
     """Yield what is done with a model, step by step; a step may need the results of those before it."""
     yield lambda: repr(model)
-    if isinstance(getattr(model, "_predictor", None), Predictor):
+    if isinstance(getattr(model, "predictor_", None), Predictor):
         yield from _of_classifier(model)
     elif isinstance(model, Density):
         yield lambda: model.log_density(model.encode(np.ones((ROWS, sizes(model).get("D", 1))), ()))
@@ -96,7 +97,7 @@ def _of_classifier(clf: Any) -> Iterator[Use]:
     yield lambda: predictor.density.log_base(rows)
     pair = None if len(model.classes) > 2 else (len(model.classes) - 1, 0)
     yield lambda: repr(explain(predictor, table, pair, clf.log_prior()))
-    secret, batch = clf._key(), Batch(table, clf.classes_[: len(table)])
+    secret, batch = Key.of(clf.ledger or None), Batch(table, clf.classes_[: len(table)])
     learnt: Model | None = _guarded(lambda: model.learn(model.lesson(batch), secret))
     if learnt is not None:
         later = Predictor(learnt)
