@@ -185,6 +185,7 @@ def bad_input(session: SparkSession, frame, folder: Path, pattern: str) -> None:
     refused(InputError, "has no column 'colur'", lambda: GenerativeClassifier().fit(frame, "colur"))
     bad = frame.selectExpr("size", "colour", "CASE WHEN calls > 8 THEN -3 ELSE calls END AS calls", "label")
     refused(DecibanError, "calls", lambda: GenerativeClassifier({"calls": "poisson"}, calibrate=None).fit(bad, "label"))
+    items = [(part, task) for part, task in _files(pattern)]
     pq.write_table(columns(100, 1).drop(["calls"]), folder / "009.parquet")
     clf = GenerativeClassifier(FAMILIES, calibrate=None)
     refused(InputError, "009.parquet", lambda: planned(clf, pattern, SparkEngine(session)))
@@ -192,7 +193,6 @@ def bad_input(session: SparkSession, frame, folder: Path, pattern: str) -> None:
     def broken(data, task):
         raise MemoryError("too little memory")
 
-    items = [(part, task) for part, task in _files(pattern)]
     refused(EngineError, "a worker failed (MemoryError", lambda: list(SparkEngine(session).each(broken, items)))
 
     def dying(data, task):

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import deciban
-from deciban import GenerativeClassifier
-from deciban.engines.dask import DaskEngine, workers_here
+from deciban import Gaussian, GenerativeClassifier
+from deciban.engines.dask import KEPT_BYTES, DaskEngine, workers_here
 from deciban.engines.fragments import Task
 from deciban.engines.sums import Adding
 from deciban.errors import DomainError, EngineError, InputError
@@ -76,6 +76,13 @@ def test_empty_partitions_add_nothing(pattern, one_machine):
     assert len(clf.predict_proba(some).compute()) == 0
 
 
+def test_fragments_that_a_task_sums_together_change_no_bit(client, tmp_path):
+    many = write(tmp_path, columns(ROWS), 70, 1_000)  # more than a block, and no multiple of 8
+    clf = GenerativeClassifier({**FAMILIES, "size": Gaussian("diagonal")}, calibrate=None)
+    alone, found = planned(clf, many), planned(clf, many, DaskEngine(client, quiet=True))
+    assert found.model.stats.same(alone.model.stats)
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_changes_no_bit(client, pattern):
     clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
@@ -84,7 +91,7 @@ def test_a_worker_that_is_killed_changes_no_bit(client, pattern):
     killed = threading.Event()
 
     def kill():
-        while not any("deciban-fragment" in str(key) for keys in client.has_what().values() for key in keys):
+        while not any("deciban-sums" in str(key) for keys in client.has_what().values() for key in keys):
             time.sleep(0.002)
         os.kill(victim, signal.SIGKILL)
         killed.set()
@@ -120,8 +127,8 @@ def test_a_cluster_has_the_tasks_of_few_fragments_at_a_time(client, monkeypatch,
 
     def look():
         while not ended.wait(0.002):
-            keys = [key for key in list(client.cluster.scheduler.tasks) if str(key).startswith("deciban-fragment")]
-            fragments.append(len([key for key in keys if "part" not in key and "done" not in key]))
+            groups = [str(key[0]) for key in list(client.cluster.scheduler.tasks) if isinstance(key, tuple)]
+            fragments.append(len([group for group in groups if "deciban-sums" in group and "part" not in group]))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -141,22 +148,75 @@ def _pieces_of(parts):
     return lambda data, task: [(data,), *[(0,)] * (parts - 1)]
 
 
-def _process(data, task):
-    """The process that does a fragment, which takes 0.05 s."""
-    time.sleep(0.05)
-    return [(os.getpid(),)]
+class Together:
+    """Work that ends when so many processes have begun to do it: the process."""
+
+    def __init__(self, folder, processes):
+        self.folder, self.processes = folder, processes
+
+    def __call__(self, data, task):
+        (self.folder / str(os.getpid())).touch()
+        _wait(lambda: len(list(self.folder.iterdir())) >= self.processes)
+        return [(os.getpid(),)]
 
 
-def test_workers_share_the_fragments(client):
-    items = [(at, Task(at, f"part {at}")) for at in range(40)]
-    [processes] = DaskEngine(client, quiet=True).total(_process, items, Tuples(1))
-    assert min(processes.count(each) for each in set(processes)) >= 10
+class Slow:
+    """Work that ends in one process when so many fragments are done by others: the process."""
+
+    def __init__(self, folder, slow, others):
+        self.folder, self.slow, self.others = folder, slow, others
+
+    def __call__(self, data, task):
+        if os.getpid() == self.slow:
+            _wait(lambda: len(list(self.folder.iterdir())) >= self.others)
+        else:
+            (self.folder / str(task.place)).touch()
+        return [(os.getpid(),)]
+
+
+def _wait(reached):
+    end = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("fragments", [2, 3, 40])
+@pytest.mark.parametrize("method", ["total", "each", "keep"])
+def test_workers_share_the_fragments(client, tmp_path, method, fragments):
+    items = [(at, Task(at, f"part {at}")) for at in range(fragments)]
+    engine, work = DaskEngine(client, quiet=True), Together(tmp_path, 2)
+    if method == "keep":
+        items, work = engine.keep(work, items), lambda data, task: data
+    found = engine.total(work, items, Tuples(1)) if method == "total" else engine.each(work, items)
+    processes = next(found) if method == "total" else [process for [(process,)] in found]
+    assert len(processes) == fragments
     assert len(set(processes)) == 2
 
 
-def test_a_cluster_has_as_many_workers_as_were_asked_for():
+def test_a_worker_that_is_slow_does_fewer_fragments(client, tmp_path):
+    items = [(at, Task(at, f"part {at}")) for at in range(64)]
+    slow = next(iter(client.run(os.getpid).values()))
+    [processes] = DaskEngine(client, quiet=True).total(Slow(tmp_path, slow, 44), items, Tuples(1))
+    assert processes.count(slow) <= 20
+
+
+def test_a_cluster_has_as_many_workers_as_were_asked_for_and_they_keep_freed_memory(monkeypatch):
+    limits = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    for name in limits:
+        monkeypatch.delenv(name, raising=False)  # clusters of other tests leave them in this process
     with workers_here(1) as client:
         assert len(client.scheduler_info()["workers"]) == 1
+        assert [*client.run(lambda: [os.environ[name] for name in limits]).values()] == [[str(KEPT_BYTES)] * 2]
+
+
+def test_the_environment_of_workers_is_not_that_of_the_program(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    before = dict(os.environ)
+    with workers_here(1) as client:
+        assert dict(os.environ) == before
+        assert [*client.run(lambda: os.environ["OMP_NUM_THREADS"]).values()] == ["1"]
 
 
 def test_the_engine_of_a_with_statement_reads_files_by_pattern(client, pattern, one_machine):

@@ -159,7 +159,7 @@ def test_sqlite_gives_the_same_sums(rows, path, scanned):
     two = GenerativeClassifier(family, calibrate="offsets").fit(table, "label")
     assert scanned == []
     assert_equal_models(one.model_, two.model_)
-    with pytest.raises(NotAvailableError, match=re.escape("clf.to_sql('measured', 'sqlite')")):
+    with pytest.raises(NotAvailableError, match=re.escape("clf.to_sql('sqlite', table='measured')")):
         two.predict(table)
 
 

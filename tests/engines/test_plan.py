@@ -11,7 +11,7 @@ import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Mixture, Text
 from deciban.engines import plan, words
-from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.fragments import FilePart, Files, Task, parts_of
 from deciban.engines.plan import Serial, Tree, over_parts, tree
 from deciban.engines.sums import Adding, Choices, Partial, Summing
 from deciban.errors import EngineError, InputError, NotAvailableError
@@ -19,6 +19,8 @@ from deciban.latent.gaussian_missing import GaussianWithGaps
 from deciban.read.files import open_source
 from deciban.read.reservoir import chosen_rows, draws
 from engine_rows import ROWS, assert_close_sums, assert_equal_models, columns, documents, groups, planned, write
+
+FAMILIES = {"size": "gaussian", "colour": "categorical", "calls": "poisson"}
 
 
 class Shuffled(Serial):
@@ -125,6 +127,25 @@ def test_ranges_of_words_are_fetched_one_at_a_time_also_with_a_class_in_one_frag
     assert_equal_models(one.model_, found.model)
 
 
+def _sums_of_words(drawn):
+    """The sums of documents of 100 words, given by their numbers."""
+    texts = [" ".join(f"w{word}" for word in row) for row in drawn.reshape(-1, 100).tolist()]
+    labels = np.array(["a", "b"])[np.arange(len(texts)) % 2]
+    family = {"text": Text(transform="counts", pseudo_count=1.0)}
+    return GenerativeClassifier(family, calibrate=None).fit(pa.table({"text": texts, "label": labels}), "label").stats_
+
+
+def test_the_number_of_words_is_foreseen_by_those_that_occur_once():
+    rng = np.random.default_rng(0)
+    drawn = rng.zipf(2.0, 160_000)  # the number of words grows as the square root of the number of tokens
+    [few], [many] = (words.text_blocks(_sums_of_words(some)).values() for some in (drawn[:20_000], drawn))
+    assert words.foreseen_words(few, 8.0) == pytest.approx(many.counts.shape[1], rel=0.2)
+    [closed] = words.text_blocks(_sums_of_words(rng.integers(0, 500, 20_000))).values()
+    assert words.foreseen_words(closed, 100.0) == 500
+    fresh = _sums_of_words(np.arange(20_000))  # no word occurs twice
+    assert words.parts_needed(fresh, 100.0) == np.ceil(20_000 * 100.0**words.GROWTH / words.WORDS_OF_PART)
+
+
 def test_rows_of_csv_files_are_counted_as_they_are_read(tmp_path):
     table = columns(ROWS).to_pandas()
     table.iloc[:40_000].to_csv(tmp_path / "a.csv", index=False)
@@ -184,6 +205,7 @@ def test_an_empty_fragment_adds_nothing_and_a_class_may_be_in_one_fragment_only(
         (lambda table: table.drop(["calls"]), "lacks 'calls'"),
         (lambda table: table.append_column("more", pa.array([1] * len(table))), "has also 'more'"),
         (lambda table: table.set_column(2, "calls", pa.array(["many"] * len(table))), "column 'calls'"),
+        (lambda table: table.set_column(2, "calls", pa.array(["7"] * len(table))), "of type string here"),
     ],
 )
 def test_a_fragment_with_another_schema_is_named(tmp_path, change, said):
@@ -218,6 +240,18 @@ def test_a_file_that_vanishes_is_named(tmp_path):
     with pytest.raises(InputError, match=r"002\.parquet: the process that reads it, on .*, finds no such file"):
         planned(clf, pattern, Removing())
     assert not clf.__sklearn_is_fitted__()
+
+
+def test_rows_behind_the_first_are_read_by_tasks_alone_and_the_first_by_none(tmp_path, monkeypatch):
+    pattern, opened = write(tmp_path, columns(3 * ROWS), 12), []
+    monkeypatch.setattr(FilePart, "source", lambda part, read=FilePart.source: opened.append(part.name) or read(part))
+    clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
+    source = open_source(pattern)
+    parts = parts_of(source, 2**30)
+    found, rows = plan.fit(clf._request(None), Files(source, "label", parts), Serial())
+    assert len(rows.X.starts) == 4  # files of 17,500 rows that this process opened for the first 65,536
+    assert opened == [part.name for part in parts[3:]]
+    assert_equal_models(clf.fit(pattern, "label").model_, found.model)
 
 
 def test_processes_with_another_current_folder_find_the_files(tmp_path, monkeypatch):

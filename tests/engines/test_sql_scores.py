@@ -29,7 +29,7 @@ def answers(clf, rows, dialect, **options):
     """(n, K) probabilities and predictions by a database, in the order of the rows."""
     table = rows.copy()
     table.insert(0, "row id", np.arange(len(rows)))
-    query = clf.to_sql("some rows", dialect=dialect, keep=["row id"], **options)
+    query = clf.to_sql(dialect, table="some rows", keep=["row id"], **options)
     if dialect == "duckdb":
         with duckdb.connect(config={"threads": 1}) as base:
             base.register("some rows", table)
@@ -154,4 +154,4 @@ def test_what_has_no_query_is_refused():
         clf.to_sql()
     rows, y = table()
     with pytest.raises(InputError, match="'klingon' is unknown"):
-        GenerativeClassifier({"x": Gaussian()}).fit(rows[["x"]], y).to_sql(dialect="klingon")
+        GenerativeClassifier({"x": Gaussian()}).fit(rows[["x"]], y).to_sql("klingon")

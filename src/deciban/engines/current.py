@@ -16,7 +16,7 @@ from deciban.read.batches import Rows
 from deciban.read.files import PLACES
 
 if TYPE_CHECKING:
-    from deciban.engines.passes import Passes
+    from deciban.engines.sums import Passes
 
 M = TypeVar("M", bound=Callable[..., Any])
 # name of an engine, and of the library whose frames it takes → module and class, imported when it is used
@@ -27,7 +27,10 @@ ENGINES = {
     "spark": "spark.SparkEngine",
     "pyspark": "spark.SparkEngine",
 }
-EXTRAS = {"duckdb": "sql", "pyspark": "spark"}  # of an engine, where it is not called like it
+EXTRAS = {
+    "duckdb": "sql",
+    "pyspark": "spark",
+}  # extras of engines with another name
 
 
 class Backend(Protocol):
@@ -44,10 +47,10 @@ class Backend(Protocol):
         """Return the engine of a frame."""
 
     def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
-        """Fit a model to a frame, files or a source; None where there is nothing to share out: one machine fits it."""
+        """Fit a model to a frame, files or a source; None if there is only one part, which this process fits."""
 
     def over_parts(self, work: Any, source: Any) -> Iterator[Any] | None:
-        """Return `work(part, task)` of each part of files, in order; None where there is nothing to share out."""
+        """Return `work(part, task)` of each part of files, in order; None if there is only one part."""
 
     def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
         """Return the answers of a method of a classifier to the rows of a frame, as a frame of the same library."""
@@ -95,7 +98,7 @@ def elsewhere(X: Any) -> Backend | None:
 
 
 def library_of(X: Any) -> str:
-    """Return the library that a frame is of; tables of this package say so themselves."""
+    """Return the name of the library of a frame; tables of this package have it as an attribute."""
     library: str = getattr(type(X), "deciban_engine", None) or type(X).__module__.partition(".")[0]
     return library.lstrip("_")
 

@@ -9,14 +9,15 @@ its fragment, so the result is the same.
 from __future__ import annotations
 
 import logging
+import os
 import pkgutil
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice, repeat
 from math import ceil
 from operator import itemgetter
 from typing import Any
@@ -32,21 +33,23 @@ from pandas.api.types import is_numeric_dtype
 
 import deciban
 from deciban.engines.fragments import Task, columns_of
-from deciban.engines.passes import Passes
-from deciban.engines.plan import FAN_IN, check_label, exchanged, fit, fit_files, grown, over_parts, tree
-from deciban.engines.sums import Addition, Items, Work
+from deciban.engines.plan import FAN_IN, Tree, check_label, exchanged, fit, fit_files, grown, over_parts, tree
+from deciban.engines.sums import Addition, Items, Passes, Work
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
 from deciban.progress import progress_bar
 from deciban.read.batches import Rows
-from deciban.read.many import check_columns
+from deciban.read.files import check_columns
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
 CONNECT = 10.0  # seconds that a scheduler has to answer
-WINDOW = 3  # fragments that are given to the cluster ahead, for each worker
+WINDOW = 3  # tasks that the cluster has ahead, for each thread of its workers
+QUEUED = 2  # from more tasks of one group than this for each thread, Dask gives the next one to a worker that is free
+KEPT_BYTES = 2**26  # freed memory that a worker process keeps, and the largest array that may be part of it
 BLOCK = FAN_IN**2  # fragments of a branch of the tree, whose tasks Dask is given at a time
+ROUNDS = 8  # tasks for each thread at least, where a task sums several fragments
 
 
 class DaskEngine:
@@ -89,7 +92,7 @@ class DaskEngine:
     def of_frame(cls, X: Any) -> DaskEngine:
         """Return the engine of a Dask frame or series: the cluster of the current client, if there is one."""
         if not isinstance(X, dd.DataFrame | dd.Series):
-            raise InputError(f"of Dask, rows are a DataFrame, and not a {type(X).__name__}.", remedy="Give a frame.")
+            raise InputError(f"rows of Dask must be a DataFrame, not a {type(X).__name__}.", remedy="Give a frame.")
         try:
             from distributed import get_client
 
@@ -97,12 +100,12 @@ class DaskEngine:
         except (ImportError, ValueError):
             return cls()  # there is no client
 
-    # -- the faces of a classifier ---------------------------------------------------------------------------------
+    # -- methods that a classifier calls ---------------------------------------------------------------------------
     def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
         """Fit a model to a Dask frame or to files; None for files that are one fragment."""
         label = check_label(y, sample_weight)
         if isinstance(X, dd.Series):
-            raise InputError("of Dask, rows are a DataFrame, and not a Series.", remedy="Give a frame.")
+            raise InputError("rows of Dask must be a DataFrame, not a Series.", remedy="Give a frame.")
         if isinstance(X, dd.DataFrame):
             return fit(request, Partitions(X, label, self), self)
         return fit_files(request, X, label, self)
@@ -141,53 +144,81 @@ class DaskEngine:
     def _blocks_here(self, work: Work, items: Items, addition: Addition) -> Iterator[Sequence[Any]]:
         """Yield the sums of each block, one for each part; without a client."""
         run = uuid4().hex
-        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        shared = _shared(work, addition, run)
         for some in _in_blocks(items):
             with self._translated([task for _, task in some]):
                 found = dask.compute(*_branches([_leaf(shared, *item, run) for item in some], addition))
             yield found
 
     def _blocks(self, work: Work, items: Items, addition: Addition) -> Iterator[list[Delayed]]:
-        """Yield what stands for the sums of each block on the cluster, when all its fragments are done.
+        """Yield references to the sums of each block on the cluster, when all its fragments are done.
 
-        A bar shows how many fragments are done; the first error ends the work.
+        A bar shows how many fragments are done; the first error ends the work. Of a task that is done nothing is held
+        here, so that the cluster keeps its sums until they are added, and no longer.
         """
         from distributed import as_completed
 
         run, count = uuid4().hex, 0
-        shared = self._computed([delayed(work, name=f"deciban-work-{run}", traverse=False)])[0]
-        self.client.replicate(_futures([shared]))  # or the worker that holds it would be given all fragments
-        ahead = 1 + ceil(WINDOW * self._workers() / BLOCK)  # blocks that the cluster has at the same time
-        waiting: deque[tuple[list[Delayed], list[Delayed], Sequence[Task]]] = deque()
-        fragments = sum(task.place >= 0 for _, task in items)  # the first rows are summed already
+        threads = self._threads()
+        size = self._fragments_of_a_task(items, addition, sum(threads.values()))
+        contexts = _contexts(ceil(len(items) / size), threads)
+        shared = self._computed([_shared(work, addition, run)])[0]
+        ahead = 1 + ceil(WINDOW * sum(threads.values()) * size / BLOCK)  # blocks that the cluster has at the same time
         blocks = _in_blocks(items)
+        waiting: deque[tuple[list[Delayed], set[Any]]] = deque()  # sums of blocks, and keys of tasks that are not done
+        given: dict[Any, list[Task]] = {}
+        fragments = sum(task.place >= 0 for _, task in items)  # the first rows are summed already
+        tasks = as_completed(loop=self.client.loop)
         try:
             with progress_bar(None if self.quiet else "fragments", fragments) as update:
                 while True:
+                    made: list[tuple[list[Delayed], list[Delayed]]] = []
                     for some in islice(blocks, ahead - len(waiting)):
-                        leaves = [_leaf(shared, *item, run) for item in some]
-                        sums = _branches(leaves, addition)
-                        done = [delayed(_done)(leaf, dask_key_name=f"{leaf.key}-done") for leaf in leaves]
-                        made = self._computed([*sums, *done])
-                        waiting.append((made[: len(sums)], made[len(sums) :], [task for _, task in some]))
-                        del leaves, sums, done, made  # what is not held here is freed there after its last use
+                        leaves = []
+                        for part in (some[at : at + size] for at in range(0, len(some), size)):
+                            with next(contexts):
+                                leaves.append(_neighbours(shared, part, addition, run))
+                            given[leaves[-1].key] = [task for _, task in part]
+                        made.append((_branches(leaves, addition), leaves))
+                    if made:
+                        started = iter(self._computed([each for sums, leaves in made for each in (*sums, *leaves)]))
+                        for sums, leaves in made:
+                            waiting.append((list(islice(started, len(sums))), {leaf.key for leaf in leaves}))
+                            tasks.update(_futures(list(islice(started, len(leaves)))))
+                        del sums, leaves, started
+                    del made
                     if not waiting:
                         return
-                    _, done, tasks = waiting[0]
-                    place = {each.key: task for each, task in zip(done, tasks)}
-                    for future in as_completed(_futures(done), loop=self.client.loop):
-                        with self._translated([place[future.key]]):
-                            future.result()
-                        count += place[future.key].place >= 0
+                    while waiting[0][1]:
+                        future = next(tasks)
+                        done = given.pop(future.key)
+                        if future.status != "finished":
+                            with self._translated(done):
+                                future.result()
+                        for _, left in waiting:
+                            left.discard(future.key)
+                        del future
+                        count += sum(task.place >= 0 for task in done)
                         update(count, f"{count:,} of {fragments:,}")
-                    del done, future
                     yield waiting.popleft()[0]
         except (Exception, KeyboardInterrupt):
-            self.client.cancel(_futures([each for sums, done, _ in waiting for each in (*sums, *done)]))
+            self.client.cancel([*tasks.futures, *_futures([each for sums, _ in waiting for each in sums])])
             raise
 
+    @staticmethod
+    def _fragments_of_a_task(items: Items, addition: Addition, threads: int) -> int:
+        """Return how many neighbours a task sums: a power of 2, so that additions are those of the tree.
+
+        Each thread should have some tasks, so that all end at about the same time. Data that Dask computes are summed
+        one by one, or a task would hold several of them; so are sums in several parts.
+        """
+        if addition.parts > 1 or any(isinstance(data, Delayed) for data, _ in items):
+            return 1
+        most = max(1, len(items) // (ROUNDS * max(1, threads)))
+        return min(FAN_IN, 1 << (most.bit_length() - 1))
+
     def _computed(self, values: Sequence[Delayed]) -> list[Delayed]:
-        """Let the cluster compute values; return what stands for them there."""
+        """Start to compute values on the cluster; return references to them."""
         with warnings.catch_warnings():
             # choices and sums of the first rows are part of the graph: scattered data would be lost with their worker
             warnings.filterwarnings("ignore", message="Sending large graph")
@@ -205,21 +236,24 @@ class DaskEngine:
         """Yield the sums of all parts, put in order by ranges; workers compute few ranges ahead."""
         run = uuid4().hex
         cuts = _on_worker(addition.cuts, f"deciban-cuts-{run}", sums[0])
-        split = [_on_worker(addition.split, f"deciban-split-{run}-{at}", each, cuts) for at, each in enumerate(sums)]
+        split = [_on_worker(addition.split, (f"deciban-split-{run}", at), each, cuts) for at, each in enumerate(sums)]
         sums.clear()
         split = self._computed(split)
         waiting: deque[Delayed] = deque()
+        workers = len(self._threads())
         for at in range(addition.parts):
             pieces = [_part(each, at) for each in split]
             waiting += self._computed([_on_worker(addition.join, f"deciban-join-{run}-{at}", pieces)])
-            if len(waiting) > self._workers():
+            if len(waiting) > workers:
                 yield self._fetched(waiting.popleft())
         del split, pieces
         while waiting:
             yield self._fetched(waiting.popleft())
 
-    def _workers(self) -> int:
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+    def _threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: about["nthreads"] for address, about in workers.items()}
 
     def _fetched(self, total: Delayed) -> Any:
         """Return a value of the cluster. It comes by way of the scheduler, in whose process there may be a copy."""
@@ -227,32 +261,50 @@ class DaskEngine:
             return self.client.gather(_futures([total])[0])
 
     def each(self, work: Work, items: Items) -> Iterator[Any]:
-        """Return the values in order; a few are computed ahead."""
+        """Yield the values in order; a few are computed ahead."""
         run = uuid4().hex
-        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        shared, threads = self._work(work, run)
+        ahead = 1 if self.client is None else max(1, WINDOW * sum(threads.values()))
+        leaves = self._leaves(shared, items, run, threads)
         waiting: deque[tuple[Any, Task]] = deque()
-        ahead = 1 if self.client is None else max(1, WINDOW * self._workers())
-        for data, task in items:
-            leaf = _leaf(shared, data, task, run)
-            waiting.append((leaf if self.client is None else self.client.compute(leaf), task))
-            if len(waiting) >= ahead:
-                yield self._result(*waiting.popleft())
-        while waiting:
+        while True:
+            some = list(islice(leaves, ahead - len(waiting)))
+            waiting.extend(some if self.client is None or not some else self._started(some))
+            if not waiting:
+                return
             yield self._result(*waiting.popleft())
 
     def keep(self, work: Work, items: Items) -> list[tuple[Any, Task]]:
         """Compute values that stay on the workers; those of a worker that dies are computed again."""
         run = uuid4().hex
-        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
-        leaves = [_leaf(shared, data, task, run) for data, task in items]
+        shared, threads = self._work(work, run)
+        leaves = [leaf for leaf, _ in self._leaves(shared, items, run, threads)]
         with self._translated([task for _, task in items]):
-            made = dask.persist(*leaves) if self.client is None else self.client.persist(leaves)
+            made = dask.persist(*leaves) if self.client is None else self._computed(leaves)
         return [(leaf, task) for leaf, (_, task) in zip(made, items)]
+
+    def _work(self, work: Work, run: str) -> tuple[Delayed, dict[str, int]]:
+        """Return the work that tasks share, which a cluster has already, and the threads of its workers."""
+        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        return (shared, {}) if self.client is None else (self._computed([shared])[0], self._threads())
+
+    def _leaves(
+        self, shared: Delayed, items: Items, run: str, threads: dict[str, int]
+    ) -> Iterator[tuple[Delayed, Task]]:
+        """Yield the task of each fragment for Dask, and for this program."""
+        for (data, task), context in zip(items, _contexts(len(items), threads)):
+            with context:
+                leaf = _leaf(shared, data, task, run)
+            yield leaf, task
+
+    def _started(self, leaves: Sequence[tuple[Delayed, Task]]) -> Iterator[tuple[Any, Task]]:
+        """Let the cluster compute tasks; return their futures."""
+        return zip(self.client.compute([leaf for leaf, _ in leaves]), [task for _, task in leaves])
 
     def passes(self, X: Any) -> tuple[Any, Passes]:
         """Return the first rows of a frame, or documents of a series, and passes over all of its partitions."""
         if not isinstance(X, dd.DataFrame | dd.Series):
-            raise InputError(f"of Dask, rows are a DataFrame or a Series, and not a {type(X).__name__}.")
+            raise InputError(f"rows of Dask must be a DataFrame or a Series, not a {type(X).__name__}.")
         given = Partitions(X, "", self)
         return given.first.iloc[:HEAD], Passes(self, given.items(0))
 
@@ -291,22 +343,74 @@ class _Fragment:
             raise _failed(error, [self.task]) from error
 
 
-def _on_worker(work: Callable[..., Any], key: str, *given: Any) -> Delayed:
-    """Return a task with a key."""
+def _on_worker(work: Callable[..., Any], key: str | tuple[str, int], *given: Any) -> Delayed:
+    """Return a task with a key; keys that are a name and a number are one group of tasks for Dask."""
     return delayed(work, name=f"{key}-work", traverse=False)(*given, dask_key_name=key)
+
+
+def _contexts(tasks: int, threads: dict[str, int]) -> Iterator[AbstractContextManager[Any]]:
+    """Yield the context in which each task of fragments is made, so that all workers take part.
+
+    Dask gives a task to the next worker that is free if its group has many tasks and depends on few others; keys of
+    other tasks must not belong to that group. Few tasks would all be given to the worker that has what they share:
+    they are assigned to the workers in turn, and Dask may move them.
+    """
+    if not threads or tasks > QUEUED * sum(threads.values()):
+        return repeat(nullcontext())
+    turns = cycle([address for most in range(max(threads.values())) for address in threads if threads[address] > most])
+    return (dask.annotate(workers=[address], allow_other_workers=True) for address in turns)
 
 
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
     """Return the task of a fragment, keyed by run and fragment; data that are a Delayed are computed by Dask."""
     there = isinstance(data, Delayed)
     work = _Fragment(None if there else data, task)
-    return _on_worker(work, f"deciban-fragment-{run}-{task.place}", shared, *([data] if there else []))
+    return _on_worker(work, (f"deciban-sums-{run}", task.place), shared, *([data] if there else []))
+
+
+def _neighbours(shared: Delayed, items: Items, addition: Addition, run: str) -> Delayed:
+    """Return the task of neighbouring fragments, which adds their sums."""
+    if len(items) == 1:
+        return _leaf(shared, *items[0], run)
+    work = _Neighbours([_Fragment(data, task) for data, task in items], addition)
+    return _on_worker(work, (f"deciban-sums-{run}", items[0][1].place), shared)
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbours:
+    """The task of neighbouring fragments: their sums, added as by the tree."""
+
+    fragments: Sequence[_Fragment]
+    addition: Addition
+
+    def __call__(self, work: Work) -> Any:
+        growing = Tree(self.addition.add, 2)
+        for fragment in self.fragments:
+            growing.put(fragment(work))
+        return growing.total()
+
+
+@dataclass(frozen=True, eq=False)
+class _OnePart:
+    """Work whose values have one part: that part, so that no task has to take it out of a list."""
+
+    work: Work
+
+    def __call__(self, data: Any, task: Task) -> Any:
+        return self.work(data, task)[0]
+
+
+def _shared(work: Work, addition: Addition, run: str) -> Delayed:
+    """Return the work of all fragments of a sum, which is sent once to each worker."""
+    return delayed(work if addition.parts > 1 else _OnePart(work), name=f"deciban-work-{run}", traverse=False)
 
 
 def _branches(leaves: Sequence[Delayed], addition: Addition) -> list[Delayed]:
     """Return the sums of a block, one for each part."""
-    parts = range(addition.parts)
-    return [tree((_part(leaf, part) for leaf in leaves), partial(_added, addition=addition)) for part in parts]
+    add = partial(_added, addition=addition)
+    if addition.parts == 1:
+        return [tree(leaves, add)]
+    return [tree((_part(leaf, part) for leaf in leaves), add) for part in range(addition.parts)]
 
 
 def _added(group: Sequence[Delayed], addition: Addition) -> Delayed:
@@ -321,11 +425,8 @@ def _futures(values: Sequence[Delayed]) -> list[Any]:
 
 
 def _part(leaf: Delayed, part: int) -> Delayed:
-    return delayed(itemgetter(part))(leaf, dask_key_name=f"{leaf.key}-part-{part}")
-
-
-def _done(_: Any) -> bool:
-    return True
+    run, place = leaf.key
+    return delayed(itemgetter(part))(leaf, dask_key_name=(f"{run}-part-{part}", place))
 
 
 def _answers(frame: pd.DataFrame, clf: Any, method: str, options: dict[str, Any], meta: Any) -> Any:
@@ -343,8 +444,16 @@ def workers_here(number: int | None = None) -> Iterator[Any]:
     """Context of a client of processes on this machine, each with one thread; by default, as many as it has cores."""
     from distributed import Client, LocalCluster
 
-    # a worker would keep what it was doing for an hour, one record a second: 300 MB for long stacks of calls
-    settings = {"distributed.worker.profile.enabled": False}
+    settings = {
+        # a worker would keep what it was doing for an hour, one record a second: 300 MB for long stacks of calls
+        "distributed.worker.profile.enabled": False,
+        # each process would test its event loop 50 times a second: half of what an idle cluster computes
+        "distributed.admin.tick.interval": "1s",
+        # by Dask's own setting, arrays of 128 kB and more are pages that the system clears anew for each task
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
+        "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
+    }
+    before = dict(os.environ)
     with (
         dask.config.set(settings),
         # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
@@ -353,6 +462,10 @@ def workers_here(number: int | None = None) -> Iterator[Any]:
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
+        # variables of workers, such as OMP_NUM_THREADS=1, which Dask leaves in this process
+        for name in dask.config.get("distributed.nanny.pre-spawn-environ"):
+            os.environ.pop(name, None)
+            os.environ.update({name: before[name]} if name in before else {})
         yield client
 
 

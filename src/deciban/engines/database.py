@@ -33,8 +33,7 @@ from deciban.progress import watched
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.columnar import ParquetSource
-from deciban.read.files import open_source
-from deciban.read.many import ManyFiles, check_columns
+from deciban.read.files import ManyFiles, check_columns, open_source
 from deciban.read.places import file_system, is_address, of_fsspec
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
@@ -50,7 +49,7 @@ class Database(Rows, Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call them."""
+        """Name of the rows in messages."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -397,7 +396,7 @@ class SqlEngine:
         if isinstance(X, SqlTable):
             raise NotAvailableError(
                 f"{method} answers relations of DuckDB, and not a {type(X).__name__}.",
-                remedy=f"Run the query clf.to_sql({X.table!r}, {X.dialect!r}) in the database.",
+                remedy=f"Run the query clf.to_sql({X.dialect!r}, table={X.table!r}) in the database.",
             )
         prior = options.pop("prior", None)
         if options or method not in ("predict", "predict_proba"):
@@ -439,7 +438,7 @@ def database_of(X: Any) -> Database:
     if isinstance(X, SqlTable):
         return X
     if not hasattr(X, "query") or not hasattr(X, "types"):
-        raise InputError(f"of DuckDB, rows are a relation, and not a {type(X).__name__}.", remedy="Give a relation.")
+        raise InputError(f"rows of DuckDB must be a relation, not a {type(X).__name__}.", remedy="Give a relation.")
     return Relation(X)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from deciban.errors import DecibanError, InputError
 from deciban.read.batches import Batch, Rows
 from deciban.read.columnar import ParquetSource
-from deciban.read.many import ManyFiles, check_columns
+from deciban.read.files import ManyFiles, check_columns, check_types
 from deciban.read.places import is_address
 from deciban.read.schema import Schema
 from deciban.read.source import Source
@@ -61,11 +61,13 @@ class FilePart:
 def parts_of(source: Source, size: int = FRAGMENT_BYTES) -> list[FilePart]:
     """Return the parts of a source of files, in order; none for a source that cannot be split.
 
-    They depend on the files alone, not on the machines that read them.
+    They depend on the files alone, not on the machines that read them. A Parquet file with other columns or types than
+    the first is refused.
     """
     if isinstance(source, ManyFiles):
+        first = source.first
         with ThreadPoolExecutor(OPENERS) as pool:
-            each = pool.map(lambda path: _parts_of_file(_anywhere(path), source.open_one, size), source.paths)
+            each = pool.map(lambda path: _parts_of_file(_anywhere(path), source.open_one, size, first), source.paths)
             return [part for parts in each for part in parts]
     if isinstance(source, ParquetSource) and not source.stdin:
         return _parts_of_file(_anywhere(str(source.path)), _Opener(source.skip_bad), size)
@@ -87,23 +89,28 @@ class _Opener:
         return ParquetSource(path, skip_bad=self.skip_bad)
 
 
-def _parts_of_file(path: str, open_one: Callable[..., Source], size: int) -> list[FilePart]:
+def _parts_of_file(
+    path: str, open_one: Callable[..., Source], size: int, first: Source | None = None
+) -> list[FilePart]:
     if not path.lower().endswith((".parquet", ".pq")):
         return [FilePart(path, open_one)]
     source = open_one(path)
     if not isinstance(source, ParquetSource):
         return [FilePart(path, open_one)]
+    if isinstance(first, ParquetSource):
+        check_columns(source.columns, first.columns, source.name, first.name)
+        check_types(source.schema, first.schema, source.name, first.name)
     parts: list[FilePart] = []
     groups: list[int] = []
-    first = rows = held = 0
+    begin = rows = held = 0
     for group, (n, held_here) in enumerate(source.sizes()):
         groups.append(group)
         rows, held = rows + n, held + held_here
         if held >= size:
-            parts.append(FilePart(path, open_one, tuple(groups), rows, first))
-            groups, first, rows, held = [], first + rows, 0, 0
+            parts.append(FilePart(path, open_one, tuple(groups), rows, begin))
+            groups, begin, rows, held = [], begin + rows, 0, 0
     if groups:
-        parts.append(FilePart(path, open_one, tuple(groups), rows, first))
+        parts.append(FilePart(path, open_one, tuple(groups), rows, begin))
     known = None if source.skip_bad else 0
     return parts if known == 0 else [replace(part, rows=None) for part in parts]
 
@@ -128,6 +135,8 @@ def labelled_batches(
     """
     source = data if isinstance(data, Source) else None
     if isinstance(data, FilePart):
+        if data.rows is not None and skip >= data.rows:
+            return iter(()), None  # all rows are among the first rows: nothing is read
         source = data.source()
         source.quiet, source.prefetch = True, False  # one thread for each fragment
         check_columns(source.columns, columns, source.name, "the first file")

@@ -28,8 +28,19 @@ import numpy as np
 
 from deciban.engines import words
 from deciban.engines.fragments import Files, Task, parts_of
-from deciban.engines.passes import Passes
-from deciban.engines.sums import Adding, Addition, Choices, Encoding, Engine, Items, Partial, Sampling, Summing, Work
+from deciban.engines.sums import (
+    Adding,
+    Addition,
+    Choices,
+    Encoding,
+    Engine,
+    Items,
+    Partial,
+    Passes,
+    Sampling,
+    Summing,
+    Work,
+)
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import RefinesParts, ability, needs_all_rows
 from deciban.families.product import blocks_of
@@ -202,7 +213,7 @@ def begin(request: Request, first: Batch, given: GivenRows, label: str, together
         start = lesson(opening.family, first, None, request.classes)
         columns = first.table.columns
         ledger = None if request.key is None else ledger_of(first, request.key)
-        sums = Accumulator(opening.family, start, columns, request.rule)
+        sums = Accumulator(opening.family, start, columns, request.rule, opening.by_word)
     names = (*given.X.columns, *(() if label in given.X.columns else (label,)))
     choices = Choices(
         sums.family,
@@ -259,15 +270,15 @@ def _shown(values: Iterable[Any], total: int, quiet: bool) -> Iterator[Any]:
 
 def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tuple[Predictor, GivenRows] | None:
     rows = GivenRows(given.first, given.label, None, schema_reader(request.families, request.kinds, True))
-    batches = rows.batches()
+    batches = rows.batches(ahead=False)  # workers read what follows
     first = next(batches)
     begun = begin(request, first, rows, given.label, together, passes=True)
-    items = given.items(rows_read(first))
-    more = next(batches, None) is not None
+    read, known = rows_read(first), given.rows()
+    items = given.items(read)
+    more = next(batches, None) is not None if known is None else sum(known) > read
     batches.close()  # type: ignore[attr-defined]
     if not more:
         return begun.finish(Partial()), rows
-    known = given.rows()
     if begun.calibrates and known is not None:
         left = [max(0, n - task.skip) for n, (_, task) in zip(known, items)]
         items = with_samples(items, left, len(first.table))

@@ -24,9 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from deciban.engines.fragments import Task
-from deciban.engines.passes import Passes
 from deciban.engines.plan import Serial, check_label, fit, fit_files, over_parts
-from deciban.engines.sums import Addition, Work
+from deciban.engines.sums import Addition, Passes, Work
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
@@ -135,7 +134,7 @@ class SparkEngine:
     def of_frame(cls, X: Any) -> SparkEngine:
         """Return the engine of a DataFrame: its own session."""
         if not isinstance(X, DataFrame):
-            raise InputError(f"of Spark, rows are a DataFrame, and not a {type(X).__name__}.", remedy="Give a frame.")
+            raise InputError(f"rows of Spark must be a DataFrame, not a {type(X).__name__}.", remedy="Give a frame.")
         return cls(X.sparkSession, X)
 
     # -- the faces of a classifier ---------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from deciban.read.tables import Table
 from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array, Axis
 
-ROWS = "deciban_rows"  # what queries call the table
+ROWS = "deciban_rows"  # name of the table in queries
 SUM = "deciban "  # the names of sums in a result begin with it
 MOST_GROUPS = 2**12  # combinations of cells, foreseen, that one query counts
 Type = Literal["integer", "real", "decimal", "boolean", "text", "other"]
@@ -104,7 +104,7 @@ def without(family: Product, places: set[Place]) -> Product | None:
 
 
 def _experts_alone(family: Product, experts: Mapping[str, Expert]) -> Product | None:
-    """A product has a block: the first block is summed again beside experts that are scanned without others."""
+    """Return a product of experts; as a product needs a block, the first one is summed again."""
     if not experts:
         return None
     key, first = next(iter(zip(family.keys, family.families.values())))

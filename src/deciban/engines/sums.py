@@ -1,4 +1,4 @@
-"""Tasks of a plan: what an engine runs, the sums of a fragment that a task returns, and how sums are added.
+"""Tasks of a plan: what an engine runs, the sums that a task returns, how sums are added, and passes over parts.
 
 A task is a pure function of its fragment and of the choices, so that one which runs twice returns the same value.
 """
@@ -15,17 +15,17 @@ import deciban
 from deciban.engines import words
 from deciban.engines.fragments import Task, labelled_batches, located
 from deciban.errors import EngineError, NoRowsError
-from deciban.families.accumulators import accumulator
-from deciban.families.passes import LabelledPart
+from deciban.families.parts import LabelledPart, accumulator
 from deciban.families.protocol import Family
 from deciban.model.fit import gap_in_block
-from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
+from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson
 from deciban.read.batches import Batch, together
 from deciban.read.source import Skipped
 
 Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
 Items = Sequence[tuple[Any, Task]]  # data of fragments and their tasks
+Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothing
 
 
 class Addition(Protocol):
@@ -49,7 +49,7 @@ class Addition(Protocol):
 
 
 class Engine(Protocol):
-    """Runs tasks somewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
+    """Runs tasks, here or elsewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
 
     def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
         """Yield the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
@@ -69,7 +69,7 @@ class Engine(Protocol):
 # -- the sums of a fragment --------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What the first rows decided, for all fragments alike."""
+    """Choices made from the first rows, which hold for all fragments."""
 
     family: Family[Any]  # with its choices made
     known: Any  # statistics that hold the names which rows are encoded by
@@ -203,7 +203,7 @@ def _batches(choices: Choices, data: Any, task: Task) -> Any:
 
 def _partial(choices: Choices, data: Any, task: Task) -> Partial:
     """Return the sums of a fragment; none if it has no rows."""
-    sums, ledger, counts, rows = None, None, None, 0
+    sums, hashes, counts, rows = None, None, None, 0
     kept: list[Batch] = []
     try:
         batches, source = _batches(choices, data, task)
@@ -218,12 +218,10 @@ def _partial(choices: Choices, data: Any, task: Task) -> Partial:
                     sums.add(taken.rows, taken.members)
                 here = ModelStats({"class": taken.members.classes}, taken.members.weights(), {})
                 counts = _sum(counts, here)
-                if choices.key is not None:
-                    ledger = (
-                        ledger_of(batch, choices.key)
-                        if ledger is None
-                        else learn_batch(ledger, batch, choices.reader.columns, choices.key)
-                    )
+                if hashes is not None:
+                    hashes.add(batch)
+                elif choices.key is not None:
+                    hashes = LedgerSums(ledger_of(batch, choices.key), choices.reader.columns, choices.key)
             kept += _wanted([batch], task, rows)
             rows += len(batch.table)
     except NoRowsError:
@@ -231,7 +229,7 @@ def _partial(choices: Choices, data: Any, task: Task) -> Partial:
     skipped = Skipped() if source is None else source.skipped
     if sums is None or counts is None:
         return Partial(rows=((task.place, 0),), skipped=skipped)
-    stats = replace(counts, family=sums.total())
+    stats, ledger = replace(counts, family=sums.total()), None if hashes is None else hashes.ledger()
     return Partial(stats, ledger, ((task.place, rows),), _sampled(task, kept), skipped=skipped)
 
 
@@ -257,9 +255,64 @@ def _sum(one: Any, two: Any) -> Any:
 
 
 def check_version(version: str, name: str) -> None:
-    """Refuse to work for another version of deciban, whose sums may be others."""
+    """Refuse to work for another version of deciban, whose sums may differ."""
     if version != deciban.__version__:
         raise EngineError(
             f"{name}: the worker has deciban {deciban.__version__}, and the program that fits has {version}.",
             remedy="Install the same version on all machines.",
         )
+
+
+# -- passes of an iterative fit ----------------------------------------------------------------------------------------
+# A pass is `total(work)`: every part returns the sums of its rows under the present parameters, which `work` holds, and
+# the tree of the plan adds them. The loop itself (EM, topics) is that of one machine and runs in this process.
+#
+# Parts are computed once by `kept`, and stay where they were computed. If a worker dies, its parts are computed again
+# from the rows. Work must not change a part, so that a pass which runs twice gives the same sums.
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Rows in parts that stay where they are."""
+
+    engine: Engine
+    items: Sequence[tuple[Any, Task]]
+
+    def kept(self, work: Callable[[Any], Any]) -> Passes:
+        """Return the parts as `work` makes them of these."""
+        return Passes(self.engine, self.engine.keep(_OnPart(work), self.items))
+
+    def total(self, work: Callable[[Any], Sums]) -> Sums:
+        """Return the sums of `work(part)` over all parts."""
+        return next(self.engine.total(_OnPart(work, listed=True), self.items, _Elementwise()))
+
+    def each(self, work: Callable[[Any], Any]) -> list[Any]:
+        """Return `work(part)` of all parts in order; for values that are small."""
+        return list(self.engine.each(_OnPart(work), self.items))
+
+    def names(self) -> list[str]:
+        """Return the name of the parts for messages."""
+        return [task.name for _, task in self.items]
+
+
+@dataclass(frozen=True, eq=False)
+class _OnPart:
+    work: Callable[[Any], Any]
+    listed: bool = False
+    version: str = deciban.__version__
+
+    def __call__(self, data: Any, task: Task) -> Any:
+        check_version(self.version, task.name)
+        with located(data, task.name):
+            found = self.work(data)
+        return [found] if self.listed else found
+
+
+@dataclass(frozen=True)
+class _Elementwise(Adding):
+    """Adds tuples of sums; None adds nothing."""
+
+    def add(self, values: Sequence[Any]) -> Any:
+        """Add neighbours first."""
+        while len(values) > 1:
+            pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
+            values = [tuple(map(_sum, *pair)) if len(pair) > 1 else pair[0] for pair in pairs]
+        return values[0]

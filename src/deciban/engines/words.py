@@ -26,7 +26,7 @@ from deciban.text.vocabulary import NameBuffer, Vocabulary, in_order
 
 WORDS_OF_PART = 2**18  # words that are added by one process
 MOST_PARTS = 64
-GROWTH = 0.85  # exponent of Heaps' law by which the number of words is foreseen; that of most texts is smaller
+GROWTH = 0.85  # largest exponent of Heaps' law by which the number of words is foreseen; that of most texts is smaller
 
 Key = Any  # of a block of texts: its columns; () where the model has no other columns
 Size = Mapping[Key, tuple[int, int]]  # number of words and of their bytes, by block
@@ -66,8 +66,20 @@ def _vocabulary(sums: TextStats) -> Vocabulary | None:
 
 def parts_needed(stats: ModelStats, growth: float) -> int:
     """Return the number of parts for sums whose rows will become so many times more."""
-    words = [sums.counts.shape[1] for sums in text_blocks(stats).values()]
-    return min(MOST_PARTS, max(1, ceil(max(words, default=0) * growth**GROWTH / WORDS_OF_PART)))
+    words = max((foreseen_words(sums, growth) for sums in text_blocks(stats).values()), default=0.0)
+    return min(MOST_PARTS, max(1, ceil(words / WORDS_OF_PART)))
+
+
+def foreseen_words(sums: TextStats, growth: float) -> float:
+    """Return the number of words that so many times more rows may have: Heaps' law, V·growth^β.
+
+    The next token is a new word with the probability V₁/n, where V₁ words occurred once among n tokens (Good and
+    Turing), and so β, the slope of log V against log n, is V₁/V. Words whose total is at most 1 occurred once, or more
+    often if documents count a word once or have unit length: the number is rather too large then.
+    """
+    words = sums.counts.shape[1]
+    once = np.count_nonzero(sums.counts.sum(axis=0) <= 1)
+    return words * growth ** min(GROWTH, once / max(1, words))
 
 
 # -- by hash -----------------------------------------------------------------------------------------------------------
