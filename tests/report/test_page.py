@@ -14,14 +14,14 @@ from sklearn.datasets import load_iris
 from deciban import Binned, Gaussian, GenerativeClassifier, Text
 from deciban.errors import SaveError
 from deciban.families.product import blocks_of
-from deciban.model.joint_evidence import CosineTerm, PolynomialTerm
+from deciban.model.nomogram import CosineTerm, PolynomialTerm
 from deciban.read.tables import Table
-from deciban.report.columns import column_scales
-from deciban.report.drift import drift
-from deciban.report.joint import packed_terms, room_for
+from deciban.report.features import bin_probabilities, bin_steps, uneven
+from deciban.report.figures import tally
+from deciban.report.material import drift
+from deciban.report.nomogram import packed_terms, room_for
 from deciban.report.page import report_page
-from deciban.report.sections.columns import bin_probabilities, bin_steps, uneven
-from deciban.report.sections.decisions import tally
+from deciban.report.scales import column_scales
 from report.tables import NASTY, mixed_model, mixed_table, table_with_pairs
 
 

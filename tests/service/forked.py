@@ -73,9 +73,10 @@ def serve_forks(line: socket.socket) -> None:
     """Fork, and wait for children, as the other end of the line asks, until it is closed."""
     import deciban.service.server  # noqa: F401  and with it all that a service imports
     from deciban import GenerativeClassifier, load
-    from deciban.cli import app, serve  # noqa: F401
+    from deciban.cli.app import program_with
     from deciban.service import receipts, teacher  # noqa: F401
 
+    program_with(None)
     texts = GenerativeClassifier(ledger=True).fit(["one text", "another one"] * 4, ["a", "b"] * 4)
     with tempfile.TemporaryDirectory() as folder:  # these imports happen when they are first needed
         texts.learn(["new words"], ["a"]).save(f"{folder}/texts.deciban")

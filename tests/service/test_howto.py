@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from program import environment, process
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "service.md"

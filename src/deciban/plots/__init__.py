@@ -6,8 +6,7 @@ Every function draws on the axes it is given, or on new ones, and returns them; 
     features  class_densities  decision_regions  covariance_ellipses
     evidence  evidence_bars  nomogram
     posteriors  beta  dirichlet
-    hidden    clusters  em_trace  state_sequence
-    topics    topic_map  topic_words  topic_shares
+    hidden    clusters  em_trace  state_sequence  topic_map  topic_words  topic_shares
 
 The plots of `judging` take an `Evaluation`, or llrs in nats and whether h1 is true for each row. Evidence is drawn in
 decibans. To compare two models, call a function again with `ax=` and `label=`.
@@ -20,10 +19,9 @@ except ImportError as error:
 
 from deciban.plots.evidence import evidence_bars, nomogram
 from deciban.plots.features import class_densities, covariance_ellipses, decision_regions
-from deciban.plots.hidden import clusters, em_trace, state_sequence
+from deciban.plots.hidden import clusters, em_trace, state_sequence, topic_map, topic_shares, topic_words
 from deciban.plots.judging import bayes_error, det, empirical_cross_entropy, llr_histogram, reliability, roc, tippett
 from deciban.plots.posteriors import beta, dirichlet
-from deciban.plots.topics import topic_map, topic_shares, topic_words
 
 __all__ = [
     "bayes_error",

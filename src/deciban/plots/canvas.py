@@ -1,4 +1,4 @@
-"""What all plots share: axes, colours, the scores to draw, and the axis of prior odds."""
+"""Common parts of all plots: axes, colours, the scores to draw, and the axis of prior odds."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from scipy.special import logsumexp
 from deciban.errors import InputError, NotAvailableError, shortlist
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.evidence.scores import log_joint, log_probability
+from deciban.families.fixed import SideBySide
 from deciban.families.gaussian.densities import AxisDensity, MatrixDensity
-from deciban.families.known import SideBySide
 from deciban.families.product import blocks_of
 from deciban.families.protocol import Density
 from deciban.model.nomogram import sampled_columns

@@ -19,7 +19,7 @@ from deciban.model.model import Model
 from deciban.read.columns import IGNORED, Column
 from deciban.read.labels import place_labels
 from deciban.read.tables import Table
-from deciban.report.contract import Classifier
+from deciban.report.rows import Classifier
 from deciban.statistics import Array
 
 LARGEST_NATS = 50.0  # evidence of one row is clipped here, so that certainty does not hide the rest
@@ -150,6 +150,8 @@ def family_name(family: object) -> str:
     name = type(family).__name__
     if isinstance(family, Gaussian):
         return f"{name} ({family.structure})"
+    if isinstance(family, Transformed) and isinstance(family.by, tuple):
+        return f"{family_name(family.inner)} of transformed columns"
     return f"{name} ({family.by})" if isinstance(family, Transformed) else name
 
 

@@ -1,4 +1,4 @@
-"""The application: routes, and what each of them answers."""
+"""The application: routes, and the answer of each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from deciban.errors import DecibanError
 from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
 from deciban.service.answers import PLAIN
-from deciban.service.figures import live_figures
 from deciban.service.guard import Guard, Policy, header, require_teacher
 from deciban.service.lessons import ASK_ONE_IN, Lesson
-from deciban.service.metrics import Metrics
+from deciban.service.metrics import Metrics, live_figures
 from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
 from deciban.service.problems import RequestError, of_error, problem
 from deciban.service.published import Published, describe_model
@@ -162,7 +161,7 @@ class Service:
         if isinstance(after, str) and after.isdigit() and len(after) < 16:
             after = int(after)
         if isinstance(after, bool) or not isinstance(after, int):
-            raise RequestError(422, "after is not the id of a lesson.")
+            raise RequestError(422, "'after' is not the id of a lesson.")
         if after > self.teacher.last:
             raise RequestError(409, f"there is no lesson {after}; the last one is {self.teacher.last}.")
         until = time.monotonic() + WAIT_SECONDS
@@ -273,7 +272,7 @@ class Service:
         no_other(asked.given, {"to", "after"})
         name = member(asked.given, "to", (str, int))
         if len(asked.rows) != 1 or name is None:
-            raise RequestError(422, "one row and the class `to` are needed.")
+            raise RequestError(422, "one row and 'to', the name of a class, are needed.")
         published = await self._published(asked.given)
         made = await self._thread(lessons_to_change, published, asked.rows[0], str(name))
         return Json({"version": published.version, "lessons": made})
@@ -322,17 +321,17 @@ class Service:
         held = request.scope.get("deciban.token")
         who = (held.name if held is not None else "") or member(given, "who", str, "")
         if len(who) > MOST_WHO or not who.isprintable():
-            raise RequestError(422, f"who must be a name of at most {MOST_WHO} characters.")
+            raise RequestError(422, f"'who' must be a name of at most {MOST_WHO} characters.")
         digest = kind.encode() + asked.digest
         id = member(given, "id", int)
         if kind == "undo" and id is None:
             raise RequestError(422, "the id of the lesson to undo is missing.")
         if id is not None and not 0 < id < 2**53:
-            raise RequestError(422, "id is not the number of a lesson.")
+            raise RequestError(422, "'id' is not the number of a lesson.")
         if kind == "classes":
             was, now = (member(given, name, (str, int)) for name in ("rename", "to"))
             if was is None or now is None:
-                raise RequestError(422, "rename and to are needed: the name of a class, and its new name.")
+                raise RequestError(422, "'rename' and 'to' are needed: the name of a class, and its new name.")
             return Lesson(kind, labels=[str(was), str(now)], who=who, key=key, request=digest)
         if id is not None:
             return Lesson(kind, who=who, undoes=id, key=key, request=digest)

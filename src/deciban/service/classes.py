@@ -1,23 +1,28 @@
-"""Names of classes as people see them: renamed and merged classes are a view of the classes of the model.
+"""Classes as people name them: names shown in place of those of the model, and labels of JSON.
 
     f(x | A or B) = Σ_j P(j) f(x|j) / Σ_j P(j)        j in the classes that are shown as one
 
-The sums of the model, and the digests in its ledger, keep the labels that rows were learnt with. Renaming and merging
-therefore change no sum, and are undone exactly.
+Renamed and merged classes are a view. The sums of the model, and the digests in its ledger, keep the labels that rows
+were learnt with. Renaming and merging therefore change no sum, and are undone exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from deciban.errors import InputError
+from deciban.errors import InputError, UnknownLabelError, shortlist
 from deciban.evidence.scores import log_probability
 from deciban.kernels import log_sum_exp
+from deciban.model.row_reader import checked_text, kind_of
+from deciban.read.schema import Schema
 from deciban.statistics import Array
+
+Label: TypeAlias = str | int
+MOST_LABEL = 200  # characters in the name of a class
 
 
 @dataclass(frozen=True)
@@ -105,3 +110,42 @@ class Grouping:
         members = np.flatnonzero(self.group == group)
         joint = likelihood[:, members] + log_probability(np.maximum(weight[members], 1e-300))
         return members[joint.argmax(axis=1)]
+
+
+# -- labels of JSON ----------------------------------------------------------------------------------------------------
+def class_label(given: Any, classes: Sequence[Any], schema: Schema | None, *, new: bool) -> Label:
+    """Return the class of the model that a label from JSON names; with `new`, it may be one that there is not yet.
+
+    >>> class_label("1", [0, 1], None, new=False)
+    1
+    """
+    if isinstance(given, bool) or not isinstance(given, str | int) or (isinstance(given, str) and not given.strip()):
+        raise UnknownLabelError(
+            f"{kind_of(given)} is not the name of a class.", remedy="Give a class as a text or as a whole number."
+        )
+    if isinstance(given, str) and len(given) > MOST_LABEL:
+        raise UnknownLabelError(
+            f"the name of a class has {len(given)} characters; at most {MOST_LABEL} are allowed.",
+            remedy="Give a shorter name.",
+        )
+    if isinstance(given, int) and abs(given) >= 2**63:
+        raise UnknownLabelError("the number of a class is too large.", remedy="Give a smaller number, or a text.")
+    checked_text("label", str(given), 0)
+    for name in classes:
+        if str(name) == str(given):
+            return name
+    if not new or (schema is not None and schema.ranges is not None):
+        raise UnknownLabelError(
+            f"the model has no class {str(given)!r}; it has {shortlist([repr(str(name)) for name in classes], 10)}.",
+            label=given,
+            remedy="Correct the spelling, or teach the class first.",
+        )
+    if classes and all(isinstance(name, int) for name in classes):
+        if str(given).lstrip("-").isdigit():
+            return int(given)
+        raise UnknownLabelError(
+            f"the class {str(given)!r} is a text, but the classes of this model are whole numbers.",
+            label=given,
+            remedy="Give a whole number.",
+        )
+    return str(given)

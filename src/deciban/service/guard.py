@@ -1,4 +1,4 @@
-"""The guard: which requests are let in. Host, Origin, tokens, rate and time; and headers of every answer."""
+"""The guard: refuses requests by Host, Origin, token, rate and time, and adds headers to every answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from deciban.errors import UsageError
-from deciban.service.deadline import Deadline
 from deciban.service.problems import RequestError, problem
-from deciban.service.requests import Limits
+from deciban.service.requests import Deadline, Limits
 
 READ, TEACH = "read", "teach"
 OPEN = {
@@ -77,10 +76,10 @@ def token(role: str, secret: str, name: str = "") -> Token:
 
 @dataclass(frozen=True)
 class Policy:
-    """Who may ask what."""
+    """Access rules: host names, tokens and limits."""
 
     hosts: frozenset[str]  # names in the Host header, without port, in lower case
-    tokens: tuple[Token, ...] = ()  # none: whoever reaches the port may do everything
+    tokens: tuple[Token, ...] = ()  # if empty, every client may read and teach
     limits: Limits = field(default_factory=Limits)
 
 

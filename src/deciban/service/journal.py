@@ -23,7 +23,7 @@ from typing import Any
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.model.row_reader import Row
-from deciban.service.labels import Label
+from deciban.service.classes import Label
 
 SCHEMA = """
 create table if not exists lessons (

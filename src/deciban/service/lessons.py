@@ -21,14 +21,14 @@ from deciban.model.ledger import Key
 from deciban.model.model import Model
 from deciban.model.row_reader import Row, RowReader
 from deciban.read.batches import Batch
-from deciban.service.classes import ClassNames
+from deciban.service.classes import ClassNames, Label, class_label
+from deciban.service.digests import SumsDigests, digest_of
 from deciban.service.journal import Entry, Journal
-from deciban.service.labels import Label, class_label
 from deciban.service.published import Published
-from deciban.service.receipts import Receipt, digest_of, row_digests, sums_digest, timestamp
+from deciban.service.receipts import Receipt, row_digests, timestamp
 from deciban.statistics import Array
 
-ASK_ONE_IN = 20  # rows whose class is asked of everybody: a random sample
+ASK_ONE_IN = 20  # one row in so many is in the random sample, whose class is always asked for
 SCANNED_ROWS = 4096  # rows compared at a time when an erasure looks for traces
 REPLAYED_ROWS = 4096  # rows learnt at a time when the journal is replayed
 MOST_COPIES = 10_000  # of a row that an erasure removes
@@ -40,7 +40,7 @@ class ConflictError(DecibanError):
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """A change that is asked for."""
+    """A requested change."""
 
     kind: str  # learn, unlearn, correct, undo, classes or erase
     rows: list[Row] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Lessons:
     def __init__(self, reader: RowReader, journal: Journal, ledger_key: Key, receipt_key: Key) -> None:
         self.reader, self.journal = reader, journal
         self.ledger_key, self.receipt_key = ledger_key, receipt_key
-        self._last_digest: tuple[Model, str] | None = None
+        self.sums_digests = SumsDigests()
 
     # -- learning --------------------------------------------------------------------------------------------------
     def learn(self, lessons: Sequence[Lesson], state: State, published: Published) -> tuple[list[Entry], State]:
@@ -159,7 +159,7 @@ class Lessons:
         else:
             entry = self._entry(lesson, undoes, state, id)
             if state.before is not None and entry.undoes == state.id:
-                after = state.before  # known to the bit
+                after = state.before  # the same to the bit
             else:
                 after = self.applied(state.model, entry)
         new = replace(state, model=after, id=id, offered=_offered_after(state.offered, undoes), before=None)
@@ -217,7 +217,7 @@ class Lessons:
         model, waiting, id = state.model, list[Entry](), state.id
         for entry in entries:
             id = entry.id
-            if waiting and entry.undoes == waiting[-1].id:  # learnt and undone at once: as if neither had been
+            if waiting and entry.undoes == waiting[-1].id:  # a lesson and its undo cancel: neither is replayed
                 waiting.pop()
                 continue
             if entry.kind != "learn" or sum(len(each.rows or ()) for each in waiting) >= REPLAYED_ROWS:
@@ -239,7 +239,7 @@ class Lessons:
         was, now = (str(label) for label in lesson.labels)
         class_label(now, [], None, new=True)  # checks the name
         names, classes = state.names, state.model.classes
-        names.renamed(was, now, classes)  # refuses a class that there is not
+        names.renamed(was, now, classes)  # raises an error if there is no such class
         labels = [label for label in map(str, classes) if names.name(label) == was]
         entry = lesson.entry(id, "classes", None, [was, now], was=labels)
         return entry, replace(state, id=id, renames=(*state.renames, entry), before=None)
@@ -348,7 +348,7 @@ class Lessons:
             known = list((undoes.labels if undoes is not None else None) or [before.classes[0]])
             labels = [known[min(at, len(known) - 1)] if label is None else label for at, label in enumerate(labels)]
         table = self.reader.table(entry.rows or [], strict=False)
-        first = self._sums(before)
+        first = self.sums_digests.of(before)
         receipt = Receipt(
             entry.id,
             entry.kind,
@@ -356,18 +356,12 @@ class Lessons:
             tuple(row_digests(table, before.reader.columns, labels, self.receipt_key)),
             self.receipt_key.id,
             first,
-            first if after is before else self._sums(after),
+            first if after is before else self.sums_digests.of(after),
             None if after.calibration is None else digest_of(after.calibration),
             entry.undoes,
             tuple(self.traces(entry)) if entry.kind == "erase" else None,
         )
         return receipt.sealed(self.receipt_key)
-
-    def _sums(self, model: Model) -> str:
-        """Return the digest of a model's sums; that of the last model is kept, because the next receipt needs it."""
-        if self._last_digest is None or self._last_digest[0] is not model:
-            self._last_digest = model, sums_digest(model.stats)
-        return self._last_digest[1]
 
     # -- random sample ---------------------------------------------------------------------------------------------
     def is_asked(self, row: Row) -> bool:
@@ -430,7 +424,7 @@ def _offered_after(offered: Mapping[Any, float], undoes: Entry | None) -> Mappin
 
 
 def _left(values: Sequence[Any] | None, gone: Sequence[bool]) -> list[Any] | None:
-    """Return values with None in the places of those that go."""
+    """Return values with None in place of those that are removed."""
     return None if values is None else [None if out else value for value, out in zip(values, gone)]
 
 

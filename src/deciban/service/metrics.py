@@ -1,13 +1,26 @@
-"""Metrics in the text format of Prometheus."""
+"""Metrics of a running service in the text format of Prometheus, and live figures of its predictions.
+
+Live figures say how well the service predicted the random sample before it was taught. One row in twenty is in the
+sample, chosen by a keyed digest of the row; people are asked for the class of these rows whatever the prediction was.
+Lessons that people chose, or that were offered because they were unsure, are not in it.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deciban.evaluate.intervals import share_interval
+from deciban.evaluate.report import LEVEL
+from deciban.service.journal import Entry
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 EDGES = (*BUCKETS, float("inf"))
+MOST_ROWS = 5000  # the latest rows of the sample
 
 
 class Metrics:
@@ -46,3 +59,21 @@ class Metrics:
         for name, (kind, help, value) in gauges.items():
             lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"
+
+
+# -- live figures ------------------------------------------------------------------------------------------------------
+def live_figures(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return rows, errors, error rate with its 95 % interval, and log loss of the latest rows of the sample."""
+    scored = [line for entry in entries for line in entry.asked or ()][-MOST_ROWS:]
+    n = len(scored)
+    if not n:
+        return {"rows": 0, "errors": 0, "error_rate": None, "interval": None, "log_loss": None}
+    wrong = np.array([not right for _, _, right in scored], dtype=float)
+    found = share_interval(wrong, None, LEVEL)
+    return {
+        "rows": n,
+        "errors": int(wrong.sum()),
+        "error_rate": found.estimate,
+        "interval": [found.low, found.high],
+        "log_loss": -sum(log_p for _, log_p, _ in scored) / n,
+    }

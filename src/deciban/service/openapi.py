@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RouteInfo:
-    """One operation: where it is, what it takes and what it gives."""
+    """One operation: its address, its input and its answer."""
 
     method: str
     path: str

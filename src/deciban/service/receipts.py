@@ -1,7 +1,7 @@
 """Receipts of unlearning: what was removed, and digests by which it can be checked later.
 
 rows            keyed BLAKE2b-128 of each row with its label, as in the ledger; the row cannot be computed from it
-sums            BLAKE2b-256 of the statistics before and after
+sums            BLAKE2b-256 of the statistics before and after (`digests.py`)
 calibration     BLAKE2b-256 of the calibration, which is not changed by unlearning until it is fitted again
 seal            keyed BLAKE2b-256 of all other fields of the receipt
 """
@@ -26,37 +26,12 @@ from deciban.model.model import Model
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.tables import Table
+from deciban.service.digests import former_sums_digest, sums_digest, without_peaks
 from deciban.statistics import Stats
 from deciban.store.codec import Encoder
 
-FORM = "deciban receipt 1"
-
-
-def digest_of(value: Any) -> str:
-    """Return the BLAKE2b-256 of a value that model files can hold, by its names and numbers."""
-    encoder = Encoder()
-    node = encoder.encode(value, "")
-    digest = blake2b(dumps(node, sort_keys=True, separators=(",", ":")).encode(), digest_size=32)
-    for name in sorted(encoder.arrays):
-        array = np.ascontiguousarray(encoder.arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def sums_digest(stats: Stats) -> str:
-    """Return the digest of sums. Peaks, which remember the largest value that a sum ever had, are left out."""
-    return digest_of(without_peaks(stats))
-
-
-def without_peaks(stats: Any) -> Any:
-    """Return statistics without their peaks."""
-    if isinstance(stats, dict):
-        return {name: without_peaks(part) for name, part in stats.items()}
-    if not isinstance(stats, Stats):
-        return stats
-    bare = stats.map_fields(lambda values, _: None, kinds=("peak",))
-    return bare.map_fields(lambda values, _: without_peaks(values), kinds=("nested",))
+FORM = "deciban receipt 2"
+FORMER = "deciban receipt 1"  # whose digests of sums are those of `former_sums_digest`
 
 
 def row_digests(table: Table, columns: Sequence[Any], labels: Sequence[Any], key: Key) -> list[str]:
@@ -86,7 +61,7 @@ class Receipt:
     def of(cls, content: Mapping[str, Any]) -> Receipt:
         """Read a receipt from JSON."""
         names = set(cls.__dataclass_fields__)
-        if not isinstance(content, Mapping) or content.get("form") != FORM or set(content) != names:
+        if not isinstance(content, Mapping) or content.get("form") not in (FORM, FORMER) or set(content) != names:
             raise InputError("this is not a receipt of deciban.", remedy="Give the JSON that the service returned.")
         rows, purged = content["rows"], content["purged"]
         if not isinstance(rows, list | tuple) or not isinstance(purged, list | tuple | None):
@@ -147,6 +122,12 @@ def verify(receipt: Receipt, journal: Any, key: Key) -> Iterator[Check]:
         held = [journal.entry(id) for id in (receipt.lesson, *(receipt.purged or ()))]
         purged = all(each is not None and (each.rows is None or None in each.rows) for each in held)
         yield Check("the erased rows are no longer in the journal", purged)
+
+
+def verify_by_file(receipt: Receipt, model: Model) -> Iterator[Check]:
+    """Check the sums of a model file that contains the lesson of a receipt and no later one."""
+    digest = former_sums_digest if receipt.form == FORMER else sums_digest
+    yield Check("the model file has the sums that the receipt states", digest(model.stats) == receipt.sums_after)
 
 
 def verify_by_refit(receipt: Receipt, model: Model, batches: Iterable[Batch], key: Key) -> Iterator[Check]:

@@ -26,7 +26,7 @@ class Json(Response):
     media_type = "application/json"
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """Set the headers; without any of its own, an answer has the same two always."""
+        """Set the headers; a successful answer without headers of its own always has the same two."""
         if headers or self.status_code != 200:
             super().init_headers(headers)
         else:
@@ -69,7 +69,7 @@ def _given(row: Row, name: str, asked: Asked, at: int) -> Any:
 
 
 def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
-    """Return what the sender of a lesson is told."""
+    """Return the answer to the sender of a lesson."""
     content = {
         "id": entry.id,
         "kind": entry.kind,

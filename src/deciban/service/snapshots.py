@@ -26,6 +26,7 @@ from deciban.model.predictor import Predictor
 from deciban.service.journal import Journal
 from deciban.store import describe, save
 from deciban.store.container import open_container
+from deciban.store.files import sync_folder
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -76,7 +77,7 @@ class ModelFile:
                 digest = file_digest(self.beside)
                 journal.record_snapshot(digest, lesson)
                 os.replace(self.beside, self.path)
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             except SaveError:
                 raise
             except OSError as error:
@@ -86,7 +87,7 @@ class ModelFile:
             journal.forget_snapshots(but=digest)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._held.close()
 
     def _is_ours(self) -> bool:
@@ -126,7 +127,12 @@ class Snapshots:
     def begin_if_due(self, model: Model, lesson: int) -> None:
         """Begin to write a model in another thread if many lessons are new, or if the last snapshot is long ago."""
         new, age = lesson - self.saved, time.monotonic() - self._saved_at
-        if self.writing or not new or (new < SNAPSHOT_LESSONS and age < self.seconds):
+        if new and (new >= SNAPSHOT_LESSONS or age >= self.seconds):
+            self.begin(model, lesson)
+
+    def begin(self, model: Model, lesson: int) -> None:
+        """Begin to write a model in another thread, unless one is being written."""
+        if self.writing:
             return
         self._thread = threading.Thread(target=self._try, args=(model, lesson), name="snapshot", daemon=True)
         self._thread.start()
@@ -171,7 +177,7 @@ def _locked(path: Path) -> IO[bytes]:
         except OSError:
             file.close()
             raise ModelFileError(
-                f"{path} is used by another deciban.", remedy="Stop that process, or serve a copy of the file."
+                f"{path} is used by another deciban process.", remedy="Stop that process, or serve a copy of the file."
             ) from None
     return file
 
@@ -181,12 +187,3 @@ def _changed(path: Path) -> ModelFileError:
         f"{path} was replaced by another process, so that it does not contain the lessons of this service.",
         remedy="Restore the file, or move it and its journal away and serve the new file.",
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError
-from deciban.families.released import is_released
+from deciban.families.fixed import is_released
 from deciban.model.ledger import Key
 from deciban.model.predictor import Predictor
 from deciban.model.row_reader import Row, reader_of
@@ -36,8 +36,8 @@ from deciban.store import describe, load
 
 MOST_GROUPED = 1024  # lessons in one commit
 MOST_WAITING = 20_000  # lessons in the queue
-PUBLISH_SECONDS = 0.05  # at most this long are lessons learnt before they are published
-IDLE_SECONDS = 1.0  # so long after a lesson, tables for answers about many rows are computed
+PUBLISH_SECONDS = 0.05  # longest time for which lessons are learnt before they are published
+IDLE_SECONDS = 1.0  # pause after the last lesson, before tables for answers about many rows are computed
 LARGE_FILE = 2**23  # bytes of a model for which kernels for many rows are loaded before the first request
 REHEARSED = 512  # rows of such a request, and words of each row
 Result = Any  # (entry, whether the lesson was sent before), or an exception
@@ -103,6 +103,7 @@ class Teacher:
             raise ModelFileError(f"{self.file.path} holds a {kind}; a service needs a GenerativeClassifier.")
         self.clf = load(self.file.path, key=key)
         self.reader = reader_of(self.clf.model_)
+        self._is_large = self.file.size >= LARGE_FILE
         self._released = is_released(self.clf.model_.family)
         self.journal = Journal(journal_path(self.file.path))
         try:
@@ -138,7 +139,7 @@ class Teacher:
             self._purge(entry)
 
     def close(self) -> None:
-        """Finish the lessons in the queue, write a snapshot and give the files back."""
+        """Finish the lessons in the queue, write a snapshot and release the files."""
         self._queue.put(None)
         self._thread.join()
         self.snapshots.finish(self._state.model, self._state.id)
@@ -162,7 +163,7 @@ class Teacher:
 
     @property
     def waiting(self) -> int:
-        """Number of lessons in the queue, about."""
+        """Approximate number of lessons in the queue."""
         return self._queue.qsize()
 
     @property
@@ -208,8 +209,10 @@ class Teacher:
         raise AssertionError  # other work has no end
 
     def _other_work(self) -> Iterator[float]:
-        """Do a step of what waits; yield for how many seconds a lesson is waited for before the next step."""
+        """Do other work in small steps; yield after each the seconds to wait for a lesson before the next one."""
         predictor = self.published.predictor
+        if self._is_large:  # before the table of counts is copied: what a lesson changed is known until then
+            yield from self._digest_steps()
         if self.published.model.classes:
             steps = self._lesson_steps = self._lesson_steps or predictor.lesson_steps()
             for _ in steps:  # after a lesson, this goes on where it was interrupted
@@ -218,12 +221,19 @@ class Teacher:
             yield IDLE_SECONDS
             for _ in predictor.table_steps():
                 yield 0.0
+        yield from self._digest_steps()
         while True:
             self.snapshots.begin_if_due(self._state.model, self._state.id)
             yield self.save_every / 10
 
+    def _digest_steps(self) -> Iterator[float]:
+        """Compute the digest of the sums, which the next receipt needs."""
+        if not self._released:
+            for _ in self.lessons.sums_digests.steps(self._state.model):
+                yield 0.0
+
     def _group(self, first: Ticket | None) -> tuple[list[Ticket], bool]:
-        """Take the lessons that wait, up to a limit, and whether the end was asked for."""
+        """Take lessons from the queue, up to a limit; return them, and whether the service is to stop."""
         group: list[Ticket] = []
         ticket = first
         while ticket is not None:
@@ -296,22 +306,22 @@ class Teacher:
             self._changed.notify_all()
 
     def _warm(self, predictor: Predictor, rows: int = 1) -> None:
-        """Score texts, so that what a density makes at first use is made before readers need it."""
+        """Score texts, so that tables which a density computes at first use are ready before readers need them."""
         row = self._text_row(words=rows)
         if row is not None:
             predictor.scores(predictor.model.encode(self.reader.table([row] * rows)))
 
     def _rehearse(self) -> None:
-        """Learn a text and forget it, so that tables of words are made before the first lesson needs them."""
+        """Learn a text and discard the result, so that tables of words are ready before the first lesson."""
         row, model = self._text_row(), self._state.model
         if row is None or not model.classes:
             return
-        if self.file.size >= LARGE_FILE:
+        if self._is_large:
             self._warm(self.published.predictor, REHEARSED)
         if not self._released:
             lesson = Lesson("learn", [row], [str(self._state.names.name(model.classes[0]))])
             state = self._state
-            for _ in range(2):  # a model from a file and one that has learnt take different ways
+            for _ in range(2):  # a model from a file and one that has learnt run different code
                 _, state = self.lessons.learn([lesson], state, self.published)
                 self._warm(Predictor(state.model))
 

@@ -13,9 +13,8 @@ import numpy as np
 from deciban.evidence.scores import convert
 from deciban.families.binned import Binned
 from deciban.families.product import blocks_of
-from deciban.model.joint_evidence import JointTerm
 from deciban.model.model import Model
-from deciban.model.nomogram import Pairs, nomogram, sampled_columns
+from deciban.model.nomogram import JointTerm, Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor
 from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array

@@ -1,11 +1,11 @@
-"""Rows of a report: their evaluation, and a bounded sample of them."""
+"""Rows of a report: their evaluation, a bounded sample of them, and the methods of the classifier that the report uses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,12 +13,39 @@ from deciban.errors import NotAvailableError, NotLearntError
 from deciban.evaluate.report import Evaluation
 from deciban.evidence.scores import log_ratio
 from deciban.model.folds import JUDGED_ROWS
+from deciban.model.model import Model
+from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.tables import Table
-from deciban.report.contract import Classifier
 from deciban.statistics import Array
 
+
+class Classifier(Protocol):
+    """A fitted classifier, such as `GenerativeClassifier`, which documents these methods."""
+
+    @property
+    def model_(self) -> Model: ...
+    @property
+    def predictor_(self) -> Predictor: ...
+    @property
+    def classes_(self) -> Any: ...
+
+    def blank(self) -> Any: ...
+    def check_fit(self, X: Any, y: Any) -> Any: ...
+    def check_learnt(self, X: Any, y: Any) -> None: ...
+    def cost_matrix(self) -> Array: ...
+    def evaluate(self, X: Any, y: Any, **options: Any) -> Any: ...
+    def explain(self, X: Any, over: Any = None, against: Any = None) -> Any: ...
+    def leave_one_out(self, X: Any, y: Any, *, method: str) -> Array: ...
+    def log_likelihood(self, X: Any) -> Array: ...
+    def log_marginal(self, X: Any) -> Array: ...
+    def log_prior(self) -> Array: ...
+    def predict_proba(self, X: Any) -> Array: ...
+    def reestimate(self, *, columns: Any) -> Any: ...
+
+
+# -- evaluation and sample ---------------------------------------------------------------------------------------------
 SAMPLED = 2000  # rows kept for evidence of features, checks of the fit, and rows that are shown
 SHOWN = 4  # rows of each list
 
@@ -64,16 +91,22 @@ def evaluated(clf: Classifier, batch: Batch, options: dict[str, Any]) -> Evaluat
         return clf.evaluate(batch.table, batch.labels, **options)
 
 
-def evaluate_learnt(clf: Classifier, batches: Iterator[Batch], options: dict[str, Any]) -> Evaluation:
-    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt."""
+def evaluate_learnt(
+    clf: Classifier, batches: Iterator[Batch], options: dict[str, Any], only_judged: bool = False
+) -> Evaluation:
+    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt.
+
+    With `only_judged`, only the rows of the sample are checked, as after a fit that read the same rows.
+    """
     first = next(batches)
     second = next(batches, None)
     if second is None:
         return evaluated(clf, first, {"learnt": True, **options})
     judged = Reservoir(JUDGED_ROWS)
-    for batch in (first, second, *batches):
-        with batch.located():
-            clf.check_learnt(batch.table, batch.labels)
+    for batch in chain((first, second), batches):
+        if not only_judged:
+            with batch.located():
+                clf.check_learnt(batch.table, batch.labels)
         judged.add(batch.table, batch.labels, None)
     rows, labels, _ = judged.rows()
     return clf.evaluate(rows, labels, learnt=True, **options)
