@@ -87,7 +87,7 @@ def import_program() -> None:
         "cli.rows",
         "cli.fit_report",
         "cli.judging",
-        "demo.commands",
+        "demo",
         "estimators.classifier",
         "store",
     )
@@ -96,9 +96,11 @@ def import_program() -> None:
         import_module(name)
     nowhere = io.TextIOWrapper(io.BytesIO())
     with tempfile.TemporaryDirectory() as place, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        from deciban.cli.app import program_with
         from deciban.cli.process import run
-        from deciban.demo.commands import write_table
+        from deciban.demo import write_table
 
+        program_with(None)
         write_table(Path(place))
         table, model = f"{place}/tumours.csv", f"{place}/x.deciban"
         assert run(["fit", table, "--label", "diagnosis", "-o", model]) == 0

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from deciban.cli.process import run
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from program import process
 
 

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from deciban.cli import app, process
+
 WRONG = {
     # what was typed: (exit code, what the paragraph says)
     "predict nothing.deciban new.csv": (2, "there is no file 'nothing.deciban'"),
@@ -115,3 +117,19 @@ def test_a_file_that_may_not_be_read_is_named(spoilt, said):
     found = said("predict", "tumours.deciban", "new.csv")
     assert found.code == 1
     assert "no permission" in found.err
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), SystemError("error without exception set"), SyntaxError("invalid syntax")], ids=repr
+)
+def test_what_exhausted_memory_raises_is_no_bug_of_ours(monkeypatch, capsys, error):
+    """Python's parser reports a failed allocation as a syntax error."""
+
+    def fails(arguments):
+        raise error
+
+    monkeypatch.setattr(app, "invoke", fails)
+    assert process.run(["predict"]) == 1
+    said = capsys.readouterr().err
+    assert "memory" in said
+    assert "internal error" not in said

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from deciban.cli.app import ORDER, app
+from deciban.cli.app import COMMANDS, program_with
 from deciban.cli.command import EXAMPLES
 from deciban.service.lessons import Lesson
 from deciban.service.teacher import Teacher
@@ -79,7 +79,8 @@ def write_receipt(folder):
 
 @pytest.mark.slow
 def test_the_examples_of_every_help_work(full, said):
-    for name in ORDER:
+    program_with(None)
+    for name in COMMANDS:
         assert EXAMPLES[name], name
         if name in ("recalibrate", "evaluate"):  # which want the rows as they were learnt, not as they were corrected
             (full / "tumours.deciban").write_bytes((full / "oslo.deciban").read_bytes())
@@ -100,8 +101,10 @@ def test_the_examples_of_every_help_work(full, said):
 
 def test_help_shows_every_command_with_its_examples(here):
     text = process(here, "--help").out
+    program = get_command(program_with(None))
+    assert list(program.commands) == list(COMMANDS)
     assert [name for name in EXAMPLES if not re.search(rf"│ {name} ", text)] == []
-    assert set(get_command(app).commands) == set(EXAMPLES)
+    assert set(program.commands) == set(EXAMPLES)
     shown = " ".join(process(here, "predict", "--help").out.split())
     assert all(example in shown for example in EXAMPLES["predict"])
 

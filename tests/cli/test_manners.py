@@ -143,7 +143,7 @@ def test_a_second_writer_is_refused_when_it_has_waited_long_enough(here, said):
         fcntl.flock(held, fcntl.LOCK_EX)
         found = said("learn", "tumours.deciban", "ten.csv", "--wait", "0.1")
     assert found.code == 1
-    assert "being changed by another deciban" in found.err
+    assert "another deciban process has been changing" in found.err
     assert (here / "tumours.deciban").read_bytes() == before
 
 

@@ -88,9 +88,12 @@ def test_a_file_without_a_header_is_refused_and_can_be_read(said, here, frame):
     frame.to_csv("rows.csv", index=False, header=False)
     done = said("fit", "rows.csv", "--label", "class")
     assert done.code == 1
-    assert "--read-as header=none" in done.err
+    assert "--read-as header=no)" in done.err
     assert said("fit", "rows.csv", "--read-as", "header=none", "--label", "column3", "-q").code == 0
     assert deciban.load("rows.deciban").model_.weight == len(frame)
+    assert said("fit", "rows.csv", "--read-as", "header=no", "--label", "column3", "-q", "-o", "rows.deciban").code == 0
+    done = said("fit", "rows.csv", "--read-as", "header=maybe", "--label", "column3", "-q", "-o", "rows.deciban")
+    assert (done.code, "header=maybe" in done.err) == (2, True)
 
 
 def test_latin_1_is_offered(said, here):
@@ -278,11 +281,20 @@ def test_lines_fit_a_terminal_of_80_columns_without_broken_words(said, here):
         ("deciban explain tumours.deciban new.csv --over m", {"malignant"}),
         ("deciban predict tumours.deciban new.csv --format p", {"parquet"}),
         ("deciban docs tut", {"tutorial"}),
+        ("deciban fit tumours.csv --rule m", {"mean", "map", "ml"}),
+        # what bash gives for --column radius=ga, --column ra, --prior benign= and --cost benign:
+        ("deciban\nfit\ntumours.csv\n--column\nradius\n=\nga", {"gamma", "gaussian"}),
+        ("deciban\npredict\ntumours.deciban\nnew.csv\n--prior\nbenign\n=", {"0.5", "0.1", "0.01"}),
+        (
+            "deciban\npredict\ntumours.deciban\nnew.csv\n--cost\nbenign\n:",
+            {"malignant=1", "malignant=10", "malignant=100"},
+        ),
     ],
 )
 def test_the_shell_completes_values(here, monkeypatch, words, offered):
     monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split("\n" if "\n" in words else " ")) - 1))
+    monkeypatch.delenv("DECIBAN_COMPLETED_BEFORE", raising=False)
     monkeypatch.setenv("_DECIBAN_COMPLETE", "complete_bash")
     shown = io.StringIO()
     with redirect_stdout(shown), pytest.raises(SystemExit):
@@ -294,6 +306,9 @@ def test_docs_lists_pages_and_prints_one(said):
     listed = json.loads(said("docs", "--json").out)
     assert listed["tutorial"].startswith("Tutorial")
     assert said("docs", "howto/service").out.startswith("# ")
+    assert said("docs", "service").out == said("docs", "howto/service").out
+    assert "\n\nRead one: deciban docs PAGE" in said("docs").out
+    assert all(len(path.read_text(encoding="utf-8")) > 100 for path in pages().values())
     assert "did you mean 'howto/tables'" in said("docs", "howto/table").err
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import deciban
+from deciban.cli.app import COMMANDS
 from deciban.cli.startup import Deferred, ImportFinder
 
 PACKAGE = Path(deciban.__file__).parent
@@ -77,17 +78,21 @@ def test_a_stand_in_lacks_what_its_module_lacks():
 def test_the_program_sets_the_process_up():
     code = """
 import gc, sys
+from deciban.cli.app import COMMANDS
 from deciban.cli.startup import Deferred, ImportFinder, prepare_process
 before = gc.get_threshold()
 prepare_process()
 import numpy.testing, sklearn.base
 print(isinstance(sys.meta_path[0], ImportFinder), gc.get_threshold() > before, isinstance(numpy.testing, Deferred),
       isinstance(sys.modules["scipy.stats"], Deferred), "pandas" in sys.modules)
-import scipy.stats
+import scipy.stats, numpy.polynomial.hermite, narwhals.stable.v2, pydoc
 print(scipy.stats.norm.cdf(0), numpy.testing.assert_equal(1, 1))
+print(numpy.polynomial.hermite.hermval(1, [0, 1]), numpy.polynomial.Polynomial([1, 2])(1), pydoc.plain("plain"))
+print(type(narwhals.stable.v2.from_dict({"x": [1]}, backend="pyarrow")).__name__)
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True", "True", "True", "False", "0.5", "None"]
+    of_stand_ins = ["2.0", "3.0", "plain", "DataFrame"]
+    assert done.stdout.split() == ["True", "True", "True", "True", "False", "0.5", "None", *of_stand_ins]
 
 
 def test_a_calibrated_model_of_a_table_loads_without_hidden_variables_and_topics(tmp_path):
@@ -103,6 +108,19 @@ def test_a_calibrated_model_of_a_table_loads_without_hidden_variables_and_topics
     )
     assert "deciban.model.calibration" in done.stdout.split()
     assert not [name for name in done.stdout.split() if name.startswith(("deciban.latent.", "deciban.topics"))]
+
+
+def test_a_command_does_not_import_the_other_commands():
+    code = """
+import sys
+from deciban.cli.app import COMMANDS, invoke
+assert invoke([sys.argv[1], "--help"]) == 0
+print({name for name in COMMANDS.values() if f"deciban.cli.{name}" in sys.modules} - {"app"})
+"""
+    for name in ("predict", "unlearn", "demo"):
+        done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
+        assert f"Usage: deciban {name} " in done.stdout
+        assert done.stdout.splitlines()[-1] == str({COMMANDS[name]} - {"app"})
 
 
 def test_no_other_module_touches_imports_garbage_collection_or_freed_memory():

@@ -103,7 +103,7 @@ class Shim:
 def prepare(folder: Path) -> None:
     """Write tables, and models of them."""
     from deciban.cli.process import run
-    from deciban.demo.commands import write_table
+    from deciban.demo import write_table
 
     folder.mkdir()
     write_table(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from program import forked
 
 NOBODY = 65534

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from deciban import load
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from program import forked, run_as_program
 
 pytestmark = pytest.mark.slow

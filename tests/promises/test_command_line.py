@@ -14,10 +14,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from deciban import GenerativeClassifier, load
+from deciban import GenerativeClassifier, demo, load
 from deciban.cli.process import run
-from deciban.demo import commands
-from deciban.demo.commands import write_table
+from deciban.demo import write_table
 from deciban.errors import ImpossibleRowWarning
 
 
@@ -338,8 +337,8 @@ def test_fit_works_right_after_the_demonstration_as_printed(deciban, tmp_path, m
         if arguments[0] == "fit" and "-o" in arguments:
             (folder / arguments[arguments.index("-o") + 1]).touch()
 
-    monkeypatch.setattr(commands, "run", remember)
-    commands.show_commands(tmp_path)
+    monkeypatch.setattr(demo, "run", remember)
+    demo.show_commands(tmp_path)
     assert any("tumours.csv" in each for each in shown)
     deciban("fit", "tumours.csv", "--label", "diagnosis", "--quiet")
     assert os.path.getsize("tumours.deciban") > 0

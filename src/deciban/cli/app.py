@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import os
+from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from deciban import __version__
-from deciban.cli import (  # noqa: F401  registers commands
-    compare,
-    docs,
-    evaluate,
-    explain,
-    export,
-    filter,
-    fit,
-    inspect,
-    learn,
-    other_models,
-    predict,
-    report,
-    serve,
-)
+from deciban.cli.bash_words import as_bash_takes_them, join_words
 from deciban.cli.command import LOOK, app, command, flag, option
-from deciban.cli.output import write_text
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, write_text
 
-ORDER = (
-    "fit", "learn", "unlearn", "correct", "recalibrate", "merge", "predict", "explain", "evaluate", "compare",
-    "filter", "sample", "serve", "inspect", "report", "export", "verify", "demo", "docs", "cluster", "topics", "tag",
-)  # fmt: skip
+# every command, in the order of the program's help, and the module of this package that registers it
+COMMANDS = {
+    "fit": "fit", "learn": "learn", "unlearn": "learn", "correct": "learn", "recalibrate": "learn", "merge": "learn",
+    "predict": "predict", "explain": "explain", "evaluate": "evaluate", "compare": "evaluate", "filter": "filter",
+    "sample": "predict", "serve": "serve", "inspect": "inspect", "report": "report", "export": "export",
+    "verify": "serve", "demo": "app", "docs": "docs", "cluster": "other_models", "topics": "other_models",
+    "tag": "other_models",
+}  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")
 Version = Annotated[bool, flag("--version", "Print the version.", is_eager=True)]
@@ -39,7 +32,7 @@ Folder = Annotated[str, option("--folder", "DIR", "Folder for the files that it 
 @command("deciban demo", panel=LOOK)
 def demo(terminal: Terminal, folder: Folder = "demo") -> None:
     """Run a demonstration on files that every installation has: four ideas of the library, then these commands."""
-    from deciban.demo.__main__ import main
+    from deciban.demo import main
 
     main(folder)
 
@@ -52,13 +45,35 @@ def program(version: Version = False) -> None:
         raise typer.Exit
 
 
-app.registered_commands.sort(key=lambda one: ORDER.index(str(one.name)))
+def program_with(name: str | None) -> typer.Typer:
+    """Return the program with a command and those of its module; with all commands if none has this name.
+
+    Importing and declaring all commands takes as long as a short command.
+    """
+    for module in dict.fromkeys([COMMANDS[name]] if name in COMMANDS else COMMANDS.values()):
+        import_module(f"deciban.cli.{module}")
+    order = list(COMMANDS)
+    app.registered_commands.sort(key=lambda one: order.index(str(one.name)))
+    return app
 
 
 def invoke(arguments: list[str]) -> int:
     """Parse the arguments, run the command and return its exit code. Errors are raised."""
-    code = app(arguments, prog_name="deciban", standalone_mode=False)
+    if os.environ.get("_DECIBAN_COMPLETE") == "complete_bash":
+        _complete_in_bash()
+    code = program_with(arguments[0] if arguments else None)(arguments, prog_name="deciban", standalone_mode=False)
     return code if isinstance(code, int) else 0
+
+
+def _complete_in_bash() -> None:
+    """Print completions as bash takes them, and end."""
+    join_words(os.environ)
+    shown = io.StringIO()
+    try:
+        with redirect_stdout(shown):
+            program_with(None)([], prog_name="deciban", standalone_mode=False)
+    finally:
+        write_text("".join(f"{one}\n" for one in as_bash_takes_them(shown.getvalue().splitlines(), os.environ)))
 
 
 def usage_text(error: BaseException) -> str | None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal
 from deciban.errors import ModelFileError, UsageError, shortlist
 from deciban.read.places import is_address, is_pattern
 
@@ -39,7 +39,7 @@ def unknown_name(name: str, known: Sequence[object], what: str, where: str) -> U
 
 
 def class_named(name: str, classes: Sequence[Any]) -> Any:
-    """The class label that is written so: '1' is the number 1 if labels are numbers."""
+    """Return the class label with this text: '1' is the number 1 if labels are numbers."""
     for label in classes:
         if str(label) == name:
             return label
@@ -47,7 +47,7 @@ def class_named(name: str, classes: Sequence[Any]) -> Any:
 
 
 def column_named(name: str, columns: Sequence[str], where: str) -> str:
-    """The name, if there is such a column."""
+    """Return the name of a column; raise UsageError if there is no such column."""
     if name in columns:
         return name
     raise unknown_name(name, columns, "column", where)
@@ -156,7 +156,7 @@ def open_model(path: str, *kinds: str, key: bytes | None = None) -> Any:
     found = describe(path)["kind"]
     if kinds and found not in kinds:
         raise UsageError(f"{path} holds a {found}; this command needs a {' or '.join(kinds)}.")
-    if found == "GenerativeClassifier":  # the registry of the file format then has what it needs
+    if found == "GenerativeClassifier":  # so that the registry of the file format finds its classes at once
         from deciban.estimators import classifier  # noqa: F401
     return load(path, key=key)
 
@@ -184,11 +184,11 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise ModelFileError(
-                        f"{path} is being changed by another deciban, and was for {wait:g} seconds. Nothing was "
+                        f"another deciban process has been changing {path} for {wait:g} seconds. Nothing was "
                         "changed: try again, or wait longer with --wait."
                     ) from None
                 if not noted:
-                    terminal.note(f"waiting for another deciban to finish with {path} …")
+                    terminal.note(f"waiting for another deciban process to finish with {path} …")
                     noted = True
                 time.sleep(POLL_SECONDS)
                 continue
@@ -204,7 +204,7 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    """A descriptor for reading; an error when it is closed has no consequence."""
+    """Open a file for reading and yield its descriptor; errors of closing it are ignored."""
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe is not waited for
     descriptor = os.open(path, flags)
     try:
@@ -239,10 +239,10 @@ def choices_state(model: Model, path: str) -> str:
 
 
 def standing(model: Model, path: str) -> str:
-    """In one line: whether choices and calibration of a model still stand, or the command that renews them."""
+    """One line: whether choices and calibration of a model are up to date, or the command that renews them."""
     rows, calibration = model.weight, model.calibration
     current = calibration is None or calibration.fitted_on == rows
-    choices = "were made partly from rows unlearnt since" if model.unlearnt else "still stand"
+    choices = "were made partly from rows unlearnt since" if model.unlearnt else "are up to date"
     state = "none" if calibration is None else calibration.state(rows)
     command = _fit_command(model, path) if model.unlearnt else _calibrate_command(path)
     renew = "" if current and not model.unlearnt else f"; renew with {command}"

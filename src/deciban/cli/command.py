@@ -1,19 +1,119 @@
-"""The Typer application, the decorator that registers commands, and options that several commands share."""
+"""The Typer application, the decorator that registers commands, options that several commands share, and completion.
+
+`deciban --install-completion` makes the shell ask for completions: columns of a file, classes and features of a model,
+names of formats. A file that cannot be read completes nothing: errors are for the command itself.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from deciban.cli.completion import Complete, class_pairs, class_values, columns, one_of
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal
 from deciban.errors import UsageError
 
+# -- completion of values in the shell ---------------------------------------------------------------------------------
+MOST = 200  # names that are offered
+Complete = Callable[[typer.Context, str], list[str]]
+
+
+def one_of(*names: str) -> Complete:
+    """Complete one of these names."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        return _matching(names, incomplete)
+
+    return complete
+
+
+def columns(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete a column of the rows."""
+    return _matching(_columns(context), incomplete)
+
+
+def column_families(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete COLUMN=KIND."""
+    from deciban.families.names import NAMED
+    from deciban.read.columns import DECLARABLE
+
+    return _with_values(_columns(context), [*DECLARABLE, *NAMED], incomplete)
+
+
+def classes(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete a class of the model."""
+    return _matching(_classes(context), incomplete)
+
+
+def class_values(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete CLASS=P, with examples of P."""
+    return _with_values(_classes(context), ("0.5", "0.1", "0.01"), incomplete)
+
+
+def class_pairs(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete TRUE:DECIDED=C, with examples of C."""
+    known = _classes(context)
+    pairs = [f"{true}:{decided}" for true in known for decided in known if true != decided]
+    return _with_values(pairs, ("1", "10", "100"), incomplete)
+
+
+def features(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete a feature of the model."""
+    return _matching(_of_model(context, lambda clf: clf.model_.reader.labels), incomplete)
+
+
+def _with_values(names: Iterable[str], values: Iterable[str], incomplete: str) -> list[str]:
+    """Complete NAME=VALUE: the names first. A single name comes with its values, so that no space is added to it."""
+    name, sign, value = incomplete.rpartition("=")
+    found = [name] if sign else _matching(names, incomplete)
+    if len(found) > 1:
+        return [f"{one}=" for one in found]
+    return [f"{one}={each}" for one in found for each in _matching(values, value if sign else "")]
+
+
+def _matching(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)][:MOST]
+
+
+def _columns(context: typer.Context) -> list[str]:
+    path = next((path for path in reversed(_paths(context, "rows")) if not path.endswith(".deciban")), None)
+    if path is None:
+        return []
+    from deciban.read.files import open_source
+
+    try:
+        return list(open_source(path).columns)
+    except Exception:  # the command itself reports what is wrong with the file
+        return []
+
+
+def _paths(context: typer.Context, name: str) -> list[str]:
+    """The files that the unfinished command names; while an option lacks its value, arguments have no names yet."""
+    given = [context.params.get(name), *context.args]
+    return [path for path in given if isinstance(path, str) and os.path.exists(path)]
+
+
+def _classes(context: typer.Context) -> list[str]:
+    return _of_model(context, lambda clf: clf.stats_.classes)
+
+
+def _of_model(context: typer.Context, names: Callable[..., Iterable[object]]) -> list[str]:
+    path = next(iter(_paths(context, "model")), None)
+    if path is None:
+        return []
+    from deciban.store import load
+
+    try:
+        return [str(name) for name in names(load(path))]
+    except Exception:
+        return []
+
+
+# -- the application, arguments and options ----------------------------------------------------------------------------
 LEARN, ASK, LOOK, OTHER_MODELS = "Learn", "Ask", "Look", "Clusters, topics, tags"  # headings in the program's help
 EXAMPLES: dict[str, tuple[str, ...]] = {}  # command → examples in its help; a test runs each
 
@@ -97,7 +197,7 @@ Seed = Annotated[int | None, option("--seed", "N", "Seed of the random numbers."
 SaveModel = Annotated[str | None, option("--save", "FILE", "Save the model.")]
 Engine = Annotated[
     str | None,
-    option("--engine", "NAME", "What reads files: dask, dask://HOST:8786, spark, spark://HOST:7077 or duckdb."),
+    option("--engine", "NAME", "Engine that reads files: dask, dask://HOST:8786, spark, spark://HOST:7077 or duckdb."),
 ]
 Verbose = Annotated[bool, flag("--verbose -v", "Show how each column's family compares with the next best.")]
 

@@ -11,12 +11,11 @@ import typer
 from deciban.cli import command as options
 from deciban.cli.arguments import unknown_name
 from deciban.cli.command import argument, command
-from deciban.cli.output import is_terminal, print_markdown, write_text
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, is_terminal, print_markdown, write_text
 from deciban.errors import NotAvailableError
 
 INSTALLED = "share/doc/deciban/"  # data files of the wheel
-SECTIONS = ("tutorial.md", "howto/", "explanation/", "reference/", "maths/", "security.md")
+SECTIONS = ("tutorial.md", "howto/", "explanation/", "reference/", "maths/")
 
 
 def _pages(context: typer.Context, incomplete: str) -> list[str]:
@@ -38,8 +37,11 @@ def docs(terminal: Terminal, page: Page = None) -> None:
             terminal.dump(titles)
             return
         terminal.table(("page", "title"), list(titles.items()))
-        terminal.say("\nRead one: deciban docs PAGE")
+        terminal.say()
+        terminal.say("Read one: deciban docs PAGE")
         return
+    ends = [name for name in found if name.endswith(f"/{page}")]
+    page = ends[0] if page not in found and len(ends) == 1 else page  # service: howto/service
     if page not in found:
         raise unknown_name(page, list(found), "page", "the documentation")
     text = found[page].read_text(encoding="utf-8")
@@ -52,7 +54,7 @@ def docs(terminal: Terminal, page: Page = None) -> None:
 
 
 def pages() -> dict[str, Path]:
-    """The pages by their names, in the order of the sections: of the sources, or those that the wheel installed."""
+    """Return the pages by name, in the order of the sections; from the source tree, else from the installed wheel."""
     folder = Path(__file__).parents[3] / "docs"
     if (folder / "tutorial.md").is_file():
         files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.md"))}

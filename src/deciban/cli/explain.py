@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import class_named, open_model, prior_of
-from deciban.cli.command import command, flag, option, refuse_together
-from deciban.cli.completion import classes
-from deciban.cli.output import begins_like, check_target, write_file
-from deciban.cli.terminal import Terminal
+from deciban.cli.command import classes, command, flag, option, refuse_together
+from deciban.cli.output import Terminal, begins_like, check_target, write_file
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:

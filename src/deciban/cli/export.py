@@ -7,8 +7,7 @@ from typing import Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import open_model, prior_of
 from deciban.cli.command import command, option
-from deciban.cli.output import begins_like, check_target, write_file, write_text
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, begins_like, check_target, write_file, write_text
 
 TITLE = "-- deciban: answers of "  # first line of an output
 
@@ -37,7 +36,7 @@ def export(
     """Write the model of a table as a SQL query, which answers where the rows are."""
     check_target(output, [model], force, begins_like(TITLE))
     clf = open_model(model, "GenerativeClassifier")
-    query = clf.to_sql(table, dialect=dialect, keep=keep, prior=prior_of(prior, clf.stats_.classes))
+    query = clf.to_sql(dialect, table=table, keep=keep, prior=prior_of(prior, clf.stats_.classes))
     text = f"{TITLE}{model}\n{query};\n"
     if output is None:
         write_text(text)

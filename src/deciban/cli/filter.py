@@ -17,8 +17,7 @@ from deciban.cli.arguments import cost_of, existing, open_model, pairs, prior_of
 from deciban.cli.command import command, option, refuse_together
 from deciban.cli.mail_client import CODES, NoAnswerError, ask, no_answer, read_token
 from deciban.cli.mail_client import exit_code as code_of_answer
-from deciban.cli.output import answer_stream
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, answer_stream
 from deciban.errors import DecibanError, UsageError
 from deciban.printable import lines
 from deciban.read.mail_header import UNREAD, MailAnswer, header_text, with_header

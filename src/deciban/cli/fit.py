@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
-from deciban.cli.command import argument, command, flag, option, refuse_together
-from deciban.cli.completion import column_families
-from deciban.cli.output import check_target, is_model
-from deciban.cli.terminal import Terminal
+from deciban.cli.command import argument, column_families, command, flag, one_of, option, refuse_together
+from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import UsageError
 from deciban.read.places import is_pattern
 
@@ -33,7 +31,10 @@ Ngrams = Annotated[
 Characters = Annotated[bool, flag("--characters", "Texts: count runs of characters within words (2-5, or --ngrams).")]
 Stem = Annotated[str | None, option("--stem", "LANG", "Texts: count the stems of words, such as english, german.")]
 StopWords = Annotated[str | None, option("--stop-words", "LANG", "Texts: leave out the frequent words of a language.")]
-Rule = Annotated[str, option("--rule", "mean|predictive|map|ml", "How parameters are obtained from the posterior.")]
+RULES = ("mean", "predictive", "map", "ml")
+Rule = Annotated[
+    str, option("--rule", "|".join(RULES), "How parameters are obtained from the posterior.", complete=one_of(*RULES))
+]
 Calibrate = Annotated[str, option("--calibrate", "auto|none|…", "Calibration, by leave-one-out scores of these rows.")]
 NoLedger = Annotated[
     bool, flag("--no-ledger", "Keep no digests of the rows; unlearn then recognises fewer wrong rows.")
@@ -95,7 +96,7 @@ def fit(
     from deciban.cli.fit_report import Report
     from deciban.cli.rows import engine_of, open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.many import FirstRows
+    from deciban.read.files import FirstRows
 
     source = open_rows(terminal, rows, read_as, skip_bad, several_passes=True)
     label_name = _label(source, label)
@@ -121,16 +122,16 @@ def fit(
             clf.fit(source, label_name)
     if prior:
         clf.prior = prior_of(prior, clf.stats_.classes)
-        clf.log_prior()  # checks it
+        clf.log_prior()  # raises an error if the prior is wrong
     if cost:
         clf.cost = cost_of(cost, clf.stats_.classes)
-        clf.cost_matrix()  # checks it
+        clf.cost_matrix()  # raises an error if the costs are wrong
     report_skipped(terminal, source)
     clf.save(target, note=note or f"fitted on {source.name}")
     if terminal.quiet and not terminal.json:
         return
     if engine is not None:
-        source = FirstRows(source)  # the figures are those of the rows that made the choices
+        source = FirstRows(source)  # figures are computed on the first rows, from which the choices were made
     with terminal.reporting(target):
         report = Report.of(clf, source, target, terminal.progress)
         if terminal.json:
@@ -169,7 +170,7 @@ def _label(source: Source, wanted: str | None) -> str:
 
 
 def _check_label(source: Source, label: str, bins: int | None) -> None:
-    """Refuse a label of very many different numbers, which are hardly classes, unless it is split into ranges."""
+    """Refuse a numeric label with very many different values, unless it is split into ranges."""
     import numpy as np
 
     from deciban.read.arrow import arrow_column, floats

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deciban.cli.arguments import calibration_state
-from deciban.cli.judging import evaluate_rows
+from deciban.cli.judging import evaluate_just_learnt
+from deciban.cli.output import Terminal
 from deciban.cli.rows import schema_of
-from deciban.cli.terminal import Terminal
 from deciban.evaluate import Evaluation
 from deciban.evidence.explanation import count, decibans_text
 from deciban.read.columns import Column
@@ -46,7 +46,7 @@ class Report:
         """Read the rows again: each is scored as if it had not been learnt."""
         model, schema = clf.model_, schema_of(clf)
         sample = Reservoir(SAMPLED)
-        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True, sample=sample, progress=progress)
+        evaluation = evaluate_just_learnt(clf, source, str(schema.label), sample, progress=progress)
         skipped = source.skipped.rows
         classes = dict(zip(map(str, model.stats.classes), model.stats.rows.tolist()))
         rows, labels, _ = sample.rows()

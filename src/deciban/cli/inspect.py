@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
-from deciban.cli.command import command, option
-from deciban.cli.completion import features
-from deciban.cli.output import check_target, has_columns
+from deciban.cli.command import command, features, option
+from deciban.cli.output import Terminal, check_target, has_columns
 from deciban.cli.tables import format_of, write_tables
-from deciban.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from deciban.model.ledger import Ledger
@@ -24,8 +21,6 @@ Feature = Annotated[
 ]
 Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
 Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
-
-VALUE = re.compile(r"$|=|: | (from |below )?[-−]?[\d.]")  # what follows the column in the name of a feature
 
 
 @command(
@@ -46,28 +41,31 @@ def inspect(
     verbose: options.Verbose = False,
 ) -> None:
     """Show a model: rows, families, calibration, ledger, and every parameter with its credible interval."""
-    from deciban.model.parameters import Parameter, posterior_parameters
+    from deciban.model.parameters import SHOWN, posterior_parameters
 
-    check_target(output, [model], force, has_columns(*Parameter._fields))
+    check_target(output, [model], force, has_columns(*SHOWN))
     from deciban.store import describe
 
     clf = open_model(model)
     parameters = _selected(
         list(posterior_parameters(clf.model_, level)) if hasattr(clf, "model_") else [],
         feature or [],
-        clf.model_.reader.labels if hasattr(clf, "model_") else [],
         model,
     )
     if output is not None:
         import pyarrow as pa
 
-        columns = {name: [getattr(line, name) for line in parameters] for name in Parameter._fields}
+        columns = {name: [getattr(line, name) for line in parameters] for name in SHOWN}
         write_tables([pa.table(columns)], output, format_of(output, format), spreadsheet_safe)
         terminal.note(f"{output}: {len(parameters):,} parameters of {model}")
         return
     summary = _summary(clf, model, describe(model), verbose)
     if terminal.json:
-        terminal.dump(summary | _contents(clf) | {"parameters": [line._asdict() for line in parameters]})
+        terminal.dump(
+            summary
+            | _contents(clf)
+            | {"parameters": [{name: getattr(line, name) for name in SHOWN} for line in parameters]}
+        )
         return
     for name, value in summary.items():
         lines = [f"{key}: {item}" for key, item in value.items()] if isinstance(value, dict) else [value]
@@ -149,16 +147,11 @@ def _log_evidence(model: Model) -> float | None:
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------
-def _selected(parameters: list[Parameter], wanted: list[str], columns: list[str], path: str) -> list[Parameter]:
+def _selected(parameters: list[Parameter], wanted: list[str], path: str) -> list[Parameter]:
     """The parameters of the wanted features: a feature is named in full, or by its column."""
 
-    def column_of(feature: str) -> str:
-        """The column of a feature such as "year 2008"; the longest, as another column may be called "year 2"."""
-        found = [name for name in columns if feature.startswith(name) and VALUE.match(feature[len(name) :])]
-        return max(found, key=len, default=feature)
-
     def is_of(line: Parameter, name: str) -> bool:
-        return name in (line.feature, column_of(line.feature))
+        return name in (line.feature, line.column)
 
     for name in wanted:
         if not any(is_of(line, name) for line in parameters):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deciban.cli.arguments import column_named, unknown_name
+from deciban.cli.output import Terminal
 from deciban.cli.rows import label_values, schema_of, typed_whole
-from deciban.cli.terminal import Terminal
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
@@ -22,7 +22,7 @@ from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.read.tables import Table
-from deciban.report.judged import evaluate_learnt, evaluated, is_learnt, joined
+from deciban.report.rows import evaluate_learnt, evaluated, is_learnt, joined
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -62,6 +62,13 @@ def evaluate_rows(
     if warn is not None and is_learnt(clf, first):
         warn(f"{source.name}: the model learnt these rows, so that these figures are too good. Add --learnt.")
     return joined([evaluated(clf, batch, options) for batch in chain((first,), batches)])
+
+
+def evaluate_just_learnt(
+    clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir, **options: Any
+) -> Evaluation:
+    """`evaluate_rows` of rows that a fit has just read: of many, only those that are judged are checked."""
+    return evaluate_learnt(clf, _batches(clf, source, label, sample), options, only_judged=True)
 
 
 def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir | None) -> Iterator[Batch]:

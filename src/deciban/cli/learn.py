@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, standing, unknown_name
-from deciban.cli.command import argument, command, flag, option
-from deciban.cli.completion import one_of
-from deciban.cli.output import check_target, is_model
-from deciban.cli.terminal import Terminal
+from deciban.cli.command import argument, command, flag, one_of, option
+from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import DecibanError, UsageError
 
 if TYPE_CHECKING:

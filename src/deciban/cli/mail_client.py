@@ -25,7 +25,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class NoAnswerError(Exception):
-    """The service did not answer, or not as `deciban serve` does."""
+    """Raised if the service does not answer, or its answer is not that of `deciban serve`."""
 
 
 def filter_by_service(arguments: Sequence[str]) -> int | list[str]:

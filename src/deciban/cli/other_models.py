@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
-from deciban.cli.command import argument, command, flag, option
-from deciban.cli.completion import columns
-from deciban.cli.output import begins_like, check_target, has_columns, is_model, write_text
+from deciban.cli.command import argument, columns, command, flag, option
+from deciban.cli.output import Terminal, begins_like, check_target, has_columns, is_model, write_text
 from deciban.cli.tables import beside, format_of, write_tables
-from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of tex
 SaveTopics = Annotated[str | None, option("--output -o", "FILE", "Save the model.")]
 Html = Annotated[str | None, option("--html", "FILE", "Write a page that shows the topics.")]
 Words = Annotated[int, option("--words", "N", "Number of words printed per topic.", min=1)]
-StopWords = Annotated[str, option("--stop-words", "LANGUAGE", "Leave out the stop words of a language; none for none.")]
+StopWords = Annotated[str, option("--stop-words", "LANGUAGE", "Leave out a language's stop words; 'none': keep all.")]
 Tagged = Annotated[str, argument("TAGGED", "Tagged sentences to learn from, or a model.")]
 Sentences = Annotated[str, argument("SENTENCES", "Sentences to tag; - for stdin.", show_default="stdin")]
 EvaluateTags = Annotated[bool, flag("--evaluate", "SENTENCES has tags: print how many are predicted.")]

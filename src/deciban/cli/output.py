@@ -1,4 +1,4 @@
-"""The one way out of the command line: stdout, stderr, and files that are written whole or not at all.
+"""Output of the command line: stdout, stderr, and files that are written whole or not at all.
 
 No other module of the command line writes. Writes to stdout are complete, or raise an error: a raw stream, such as
 Python's own with PYTHONUNBUFFERED=1, may write a part and say so only in a number that `print` ignores. Text for people
@@ -18,8 +18,9 @@ import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from deciban.errors import DecibanError, UsageError
@@ -27,6 +28,7 @@ from deciban.printable import json_text, lines, one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
+
 
 HEAD_BYTES = 4096  # of a file, read to recognise its kind
 BUFFER_BYTES = 2**16
@@ -134,7 +136,7 @@ def print_note(text: str) -> None:
 
 
 def print_error(text: str) -> None:
-    """Print a message of the program on stderr; if that fails, the exit code remains."""
+    """Print a message of the program on stderr; if that fails, only the exit code reports the error."""
     with suppress(OSError, ValueError):
         shown = f"deciban: {one_line(text)}"
         if sys.stderr.isatty():
@@ -256,7 +258,7 @@ def wrapped(text: str, most: int) -> str:
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file that appears when it is whole, or not at all."""
+    """Write a file, which gets its name once it is complete; after an error there is none."""
     from deciban.store.files import write_bytes
 
     write_bytes(path, data)
@@ -321,3 +323,134 @@ def begins_like(*starts: str) -> Callable[[str], bool]:
         return any(start.encode() in head for start in starts)
 
     return check
+
+
+# -- what a command prints: answers on stdout, everything else on stderr; colours on terminals only --------------------
+@dataclass(frozen=True)
+class Terminal:
+    """Prints what a command outputs, as --quiet and --json ask."""
+
+    quiet: bool = False
+    json: bool = False
+
+    @property
+    def progress(self) -> bool:
+        """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
+        return not self.quiet and notes_are_seen()
+
+    def say(self, text: str | Text = "", style: str | None = None) -> None:
+        """Print a line of the answer."""
+        print_line(text, style)
+
+    def lines(self, text: str) -> None:
+        """Print several lines of the answer."""
+        print_lines(text)
+
+    def heading(self, text: str) -> None:
+        """Print the heading of a section."""
+        self.say()
+        self.say(text, "bold")
+
+    def note(self, text: str) -> None:
+        """Print a remark on stderr, unless --quiet is given."""
+        if not self.quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """Print a line on stderr, with --quiet too."""
+        print_note(text)
+
+    def dump(self, answer: object) -> None:
+        """Print the answer as JSON: indented on a terminal, on one line elsewhere."""
+        write_json(plain(answer))
+
+    @contextmanager
+    def reporting(self, path: str) -> Iterator[None]:
+        """Print the report on a file that was saved; if that fails, a note says that the file was saved."""
+        try:
+            yield
+            flush_answer()
+        except BaseException as error:
+            if not (isinstance(error, OSError) and error.errno == errno.EPIPE):
+                print_error(f"note: {path} was saved; only the report on it is incomplete.")
+            raise
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
+        """Print aligned columns, those in `right` to the right; cells are wrapped where the terminal is narrow.
+
+        A table that is too wide nevertheless is printed in parts below each other, each with the first column.
+        """
+        from rich.cells import cell_len
+
+        lines = [tuple(map(one_line, line)) for line in (headings, *rows)]
+        widths = [max(cell_len(line[at]) for line in lines) for at in range(len(headings))]
+        for number, part in enumerate(column_groups(widths, width())):
+            if number:
+                self.say()
+            self._table(
+                [[line[at] for at in part] for line in lines],
+                fitted([widths[at] for at in part], width()),
+                [place for place, at in enumerate(part) if at in right],
+            )
+
+    def _table(self, lines: Sequence[Sequence[str]], widths: Sequence[int], right: Sequence[int]) -> None:
+        from rich.cells import cell_len, set_cell_size
+
+        for number, line in enumerate(lines):
+            wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(line, widths)]
+            for part in range(max(map(len, wrapped))):
+                cells = []
+                for at, width in enumerate(widths):
+                    cell = wrapped[at][part] if part < len(wrapped[at]) else ""
+                    cells.append(" " * (width - cell_len(cell)) + cell if at in right else set_cell_size(cell, width))
+                self.say("  ".join(cells).rstrip(), None if number else "dim")
+
+
+LEAST_WIDTH = 12  # of a column that is narrowed
+
+
+def column_groups(widths: Sequence[int], most: int) -> list[list[int]]:
+    """Divide columns into groups that fit side by side once narrowed; the first column is in each.
+
+    >>> column_groups([8, 30, 40, 9], 80), column_groups([8, 30, 40, 9], 38)
+    ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]])
+    """
+    least = [min(width, LEAST_WIDTH) for width in widths]
+    groups, used = [[0]], least[0]
+    for at in range(1, len(widths)):
+        if used + 2 + least[at] > most and len(groups[-1]) > 1:
+            groups.append([0])
+            used = least[0]
+        groups[-1].append(at)
+        used += 2 + least[at]
+    return groups
+
+
+def fitted(widths: list[int], most: int, least: int = LEAST_WIDTH) -> list[int]:
+    """Widths of columns, with two spaces between them: the widest are narrowed until all fit.
+
+    >>> fitted([8, 30, 40], 60), fitted([8, 30, 40], 100)
+    ([8, 24, 24], [8, 30, 40])
+    """
+    found = list(widths)
+    room = most - 2 * (len(found) - 1)
+    while sum(found) > room and max(found) > least:
+        found[found.index(max(found))] -= 1
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Convert to JSON's types: NumPy values unwrapped, NaN as None, infinities as text.
+
+    >>> plain({"error": float("inf"), "rows": (1, 2)})
+    {'error': 'inf', 'rows': [1, 2]}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None if value != value else str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
 from deciban.cli.command import command, flag, option, refuse_together
-from deciban.cli.output import check_target, has_columns
+from deciban.cli.output import Terminal, check_target, has_columns
 from deciban.cli.tables import DIGITS, beside, format_of, rounded, write_tables
-from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class Sets:
 def _sets(
     terminal: Terminal, clf: GenerativeClassifier, coverage: float | None, learnt: str | None, by_class: bool
 ) -> Sets | None:
-    """What computes sets, if they are wanted."""
+    """Return the prediction sets that the options ask for; None without --coverage."""
     if coverage is None:
         if learnt is not None or by_class:
             raise UsageError("--learnt and --by-class are for sets of classes: add --coverage, such as --coverage .9.")
@@ -180,7 +179,7 @@ def _sets(
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A classifier, and how its answers are wanted."""
+    """A classifier, and the options of its answers."""
 
     clf: GenerativeClassifier
     log_prior: Array  # (K,)
@@ -232,7 +231,7 @@ def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.
 
 @dataclass(frozen=True, eq=False)
 class PartAnswers:
-    """The work of an engine: the answers to the rows of a part of the files."""
+    """Task of an engine: the answers to the rows of a part of the files."""
 
     answering: Answering
     append: bool

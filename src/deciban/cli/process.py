@@ -38,7 +38,7 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "format": lambda value: f"--read-as {value}",
     "encoding": lambda value: f"--read-as encoding={value}",
     "quote": lambda value: f"--read-as quote={value or 'none'}",
-    "header": lambda value: f"--read-as header={value or 'none'}",
+    "header": lambda value: f"--read-as header={'yes' if value else 'no'}",
     "key": lambda value: "--key-file FILE, or DECIBAN_KEY",
     "like": lambda value: "--like FIRST",
     "keep": lambda value: "--keep-first",
@@ -116,7 +116,8 @@ def _report(error: BaseException) -> int:
 def _found_no_memory(error: BaseException) -> bool:
     """Whether C code, or Python where it makes a lock or a thread, found no memory and did not raise MemoryError."""
     of_locks = isinstance(error, RuntimeError) and str(error).startswith(("can't allocate", "can't start new thread"))
-    return of_locks or isinstance(error, SystemError)
+    # Python's parser reports a failed allocation as a syntax error, in a module that is compiled without a cached file
+    return of_locks or isinstance(error, SystemError | SyntaxError)
 
 
 def as_option(argument: Argument) -> str:

@@ -7,8 +7,7 @@ from typing import Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import ledger_key, open_model
 from deciban.cli.command import argument, command, flag, option, refuse_together
-from deciban.cli.output import begins_like, check_target
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, begins_like, check_target
 
 Rows = Annotated[str | None, argument("[ROWS]", "Labelled rows to judge the model by: a file, a folder, or -.")]
 Page = Annotated[str, option("--output -o", "FILE", "Write the page to FILE.")]
@@ -44,7 +43,7 @@ def report(
     skip_bad: options.SkipBad = False,
     key_file: options.KeyFile = None,
 ) -> None:
-    """Write a report as one page: the model, honest figures, sliders of prior and costs, columns, rows, drift."""
+    """Write a report as one page: the model, its figures, sliders of prior and costs, columns, rows, drift."""
     refuse_together(leave_one_out=leave_one_out, new=new)
     check_target(output, [model, rows, against], force, begins_like('content="deciban report"'))
     clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))

@@ -18,7 +18,7 @@ import numpy as np
 
 from deciban.cli.arguments import class_named, column_named, existing
 from deciban.cli.command import refuse_together
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
@@ -40,6 +40,7 @@ HEAD_BYTES = 4096  # read to recognise a table
 COPY = "deciban-stdin-"  # beginning of the name of a temporary copy of stdin
 TABLE_FORMATS = {"csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
+YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class TypedBatch(NamedTuple):
@@ -129,6 +130,10 @@ def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
             kind = name
         else:
             options[name.strip()] = False if value == "none" else value
+    if isinstance(header := options.get("header"), str):
+        if header not in YES_OR_NO:
+            raise UsageError(f"--read-as header={header}: this is yes or no.", remedy="Give header=yes or header=no.")
+        options["header"] = YES_OR_NO[header]
     return kind, options
 
 
@@ -180,7 +185,7 @@ def _format_of_stdin() -> str:
 
 
 def _peek_stdin(size: int) -> bytes:
-    """The first bytes of stdin, which stay to be read."""
+    """The first bytes of stdin, without consuming them."""
     peek = getattr(sys.stdin.buffer, "peek", None)
     return b"" if peek is None else bytes(peek(size)[:size])
 
@@ -270,7 +275,7 @@ class GivenDocuments(DocumentSource):
         return (*self.wanted, FILE)
 
     def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """The columns of the model, and the place."""
+        """Yield each document: its place, and the values of the columns of the model."""
         for document in self._documents():
             self.read += len(document.data)
             try:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from deciban.cli.arguments import column_named
+from deciban.cli.output import Terminal
 from deciban.cli.tables import beside, rounded
-from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 from deciban.read.arrow import arrow_table
 from deciban.read.batches import with_progress

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import existing, ledger_key, open_model
 from deciban.cli.command import argument, command, flag, option
-from deciban.cli.output import flush_answer
-from deciban.cli.terminal import Terminal
+from deciban.cli.output import Terminal, flush_answer
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def verify(
     read_as: options.ReadAs = None,
     key_file: options.KeyFile = None,
 ) -> None:
-    """Check a receipt of unlearning against the journal of the service; with --rows, also by refitting."""
+    """Check a receipt of unlearning against journal and model file of the service; with --rows, also by refitting."""
     import json
     import sys
     from pathlib import Path
@@ -104,8 +103,9 @@ def verify(
     from deciban.cli.process import FAILURE
     from deciban.errors import InputError
     from deciban.model.ledger import Key
-    from deciban.service.receipts import Receipt, open_journal_of, verify_by_refit
+    from deciban.service.receipts import Receipt, open_journal_of, verify_by_file, verify_by_refit
     from deciban.service.receipts import verify as verified
+    from deciban.service.snapshots import file_digest
 
     text = sys.stdin.read() if receipt == "-" else Path(existing(receipt)).read_text(encoding="utf-8")
     try:
@@ -117,10 +117,13 @@ def verify(
     try:
         key = Key.of(ledger_key(key_file) or journal.secret)
         checks = list(verified(given, journal, key))
+        included = journal.snapshot(file_digest(Path(model)))
     finally:
         journal.close()
+    clf = open_model(model, "GenerativeClassifier")
+    if included == given.lesson:
+        checks += verify_by_file(given, clf.model_)
     if rows is not None:
-        clf = open_model(model, "GenerativeClassifier")
         checks += verify_by_refit(given, clf.model_, _batches(terminal, clf, rows, label, read_as), key)
     right = all(check.holds for check in checks)
     if terminal.json:

@@ -16,8 +16,11 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-# Imported by scipy, joblib, scikit-learn and numba, and seldom used by a command.
-DEFERRED = ("numpy.f2py", "numpy.testing", "scipy.stats", "asyncio", "yaml")
+# Imported by scipy, joblib, scikit-learn, numba and narwhals, and seldom used by a command.
+DEFERRED = (
+    *("numpy.f2py", "numpy.testing", "numpy.polynomial", "scipy.stats", "narwhals.stable.v2"),
+    *("asyncio", "pydoc", "yaml"),
+)
 # Arrow and scikit-learn import it to recognise its frames. The command line reads files with Arrow and has none.
 ABSENT = "pandas"
 MMAP_THRESHOLD = -3  # the name of this parameter for glibc's `mallopt`

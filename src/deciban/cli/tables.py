@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "jsonl", "parquet", "tsv")
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 DIGITS = 6  # significant digits of a number written as text
-LARGEST_EXACT = 22  # the largest power of ten that a double holds exactly
+POWERS = tuple(10.0**power for power in range(23))  # those that a double holds exactly
 FORMULA = r"^[=+\-@\t\r]"  # beginnings of cells that spreadsheets take for formulas
 NUMBER = r"^[+-]?(?i:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|infinity|nan)$"
 
@@ -44,7 +44,7 @@ def format_of(output: str | None, wanted: str | None, as_json: bool = False) -> 
 
 
 def write_tables(tables: Iterable[pa.Table], output: str | None, kind: str, guarded: bool = False) -> None:
-    """Write tables one after the other; a file appears when it is whole, or not at all.
+    """Write tables one after the other; a file gets its name once it is complete.
 
     If `guarded`, text cells that a spreadsheet would take for formulas begin with an apostrophe.
     """
@@ -68,7 +68,7 @@ def write_tables(tables: Iterable[pa.Table], output: str | None, kind: str, guar
 
 
 def beside(given: pa.Table, answers: pa.Table) -> pa.Table:
-    """The columns of both tables; answers get a mark behind names that are taken."""
+    """Join the columns of both tables; an answer whose name is taken is called "NAME (deciban)"."""
     for name, column in zip(answers.column_names, answers.columns):
         given = given.append_column(name if name not in given.column_names else f"{name} (deciban)", column)
     return given
@@ -87,9 +87,10 @@ def rounded(values: Array, digits: int | None = DIGITS) -> Array:
         return values
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         places = digits - 1 - np.floor(np.log10(np.abs(values)))
-        scale = 10.0 ** np.clip(places, 0, LARGEST_EXACT)
+        # fmax and fmin turn NaN into 0
+        scale = np.array(POWERS)[np.fmin(np.fmax(places, 0), len(POWERS) - 1).astype(np.intp)]
         found = np.rint(values * scale) / scale
-    beyond = np.flatnonzero(((places < 0) | (places > LARGEST_EXACT)) & np.isfinite(places))
+    beyond = np.flatnonzero(((places < 0) | (places >= len(POWERS))) & np.isfinite(places))
     found[beyond] = [float(f"{value:.{digits}g}") for value in values[beyond].tolist()]
     return np.where(np.isfinite(values) & (values != 0), found, values)
 

@@ -1,1 +1,0 @@
-"""A demonstration on files that every installation has: `python -m deciban.demo`."""
