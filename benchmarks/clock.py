@@ -37,11 +37,13 @@ from harness import REPEATS, Row, at_least, benchmark, seconds
 from one_row import one_row
 from text_memory import memory_by_threads
 
+PAUSE = 0.2  # seconds; after a product, OpenBLAS's threads keep their cores busy for some time
 SIMULATED = (4, 8, 16, 32, 64)
 
 
 def elapsed(act: Callable[[], Any], calls: int = 1) -> tuple[float, float]:
-    """Elapsed and CPU seconds of one call."""
+    """Elapsed and CPU seconds of one call, after a pause in which BLAS threads of the call before come to rest."""
+    time.sleep(PAUSE)
     start, cpu = time.perf_counter(), time.process_time()
     for _ in range(calls):
         act()

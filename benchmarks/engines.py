@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from glob import glob
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +35,7 @@ DISTINCT, WORDS_OF_DOCUMENT = 10_000_000, 5
 FLAT_BYTES = 20 * 10**9
 MOST = 1_000  # MB of a process
 REPEATS = 3
+NAMES = 3  # of each file, where workers are compared
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -74,6 +76,15 @@ def write_distinct(folder: Path, words: int, files: int = FILES) -> None:
         )
 
 
+def links(folder: Path, times: int) -> Path:
+    """Return a new folder in which the files of this one have so many names each."""
+    made = Path(tempfile.mkdtemp(prefix=f"{times}-times-", dir=folder))
+    for file in sorted(folder.glob("*.parquet")):
+        for at in range(times):
+            (made / f"{at:06}-{file.name}").symlink_to(file)
+    return made
+
+
 # -- jobs, each in a process of its own --------------------------------------------------------------------------------
 def classifier(kind: str) -> Any:
     from deciban import GenerativeClassifier, Text
@@ -112,31 +123,33 @@ def job_alone(kind: str, pattern: str) -> dict[str, Any]:
 
 
 def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
-    """Fit with so many workers, turn about; seconds of each fit, CPU seconds and memory of every process."""
+    """Fit with so many workers, turn about; seconds of each fit, CPU seconds and memory of every process.
+
+    A cluster waits while another one fits. If there are several, the first round is not counted.
+    """
     from deciban.engines.current import CURRENT
     from deciban.engines.dask import DaskEngine, workers_here
 
     found: dict[str, Any] = {"seconds": {}, "cpu": {}, "program": {}, "peaks": {}}
     wanted = [int(each) for each in counts.split(",")]
-    for repeat in range(1 + REPEATS):
-        for workers in wanted:
-            with workers_here(workers) as client:
+    with ExitStack() as stack:
+        clients = {workers: stack.enter_context(workers_here(workers)) for workers in wanted}
+        for client in clients.values():
+            client.run(_warm, kind, min(glob(pattern)))
+        for repeat in range(1 + REPEATS if len(wanted) > 1 else 1):
+            for workers, client in clients.items():
                 CURRENT.set(DaskEngine(client, quiet=True))
-                client.run(_warm, kind, min(glob(pattern)))
                 before, here = sum(client.run(time.process_time).values()), time.process_time()
                 start = time.perf_counter()
                 clf = classifier(kind).fit(pattern, "label")
                 seconds = time.perf_counter() - start
                 program = time.process_time() - here
                 cpu = sum(client.run(time.process_time).values()) - before + program
-                peaks = [*client.run(peak_memory).values(), peak_memory()]
-            if repeat or len(wanted) == 1:
-                found["seconds"].setdefault(workers, []).append(seconds)
-                found["cpu"].setdefault(workers, []).append(cpu)
-                found["program"].setdefault(workers, []).append(program)
-            found["peaks"][workers] = peaks
-        if len(wanted) == 1:
-            break
+                found["peaks"][workers] = [*client.run(peak_memory).values(), peak_memory()]
+                if repeat or len(wanted) == 1:
+                    found["seconds"].setdefault(workers, []).append(seconds)
+                    found["cpu"].setdefault(workers, []).append(cpu)
+                    found["program"].setdefault(workers, []).append(program)
     return found | {"digest": digest(clf)}
 
 
@@ -184,8 +197,7 @@ def job_constants(kind: str, pattern: str) -> dict[str, Any]:
 
 
 def _head_seconds(kind: str, pattern: str) -> float:
-    from deciban.read.files import open_source
-    from deciban.read.many import FirstRows
+    from deciban.read.files import FirstRows, open_source
 
     start = time.process_time()
     classifier(kind).fit(FirstRows(open_source(pattern)), "label")
@@ -202,24 +214,32 @@ def run_job(name: str, *arguments: str) -> dict[str, Any]:
 # -- benchmarks --------------------------------------------------------------------------------------------------------
 @benchmark("engines")
 def engines(share: float) -> Iterator[Row | str]:
-    """Two Dask workers against one, by the clock, on tables and on texts; reading included."""
+    """Two Dask workers against one, by the clock, on tables and on texts; reading included.
+
+    The first rows take the same time with any number of workers, and so the ratio grows with the input: every file is
+    read under one name, then under `NAMES` names.
+    """
     for kind, write, rows in (("tables", write_tables, TABLE_ROWS), ("texts", write_texts, TEXT_ROWS)):
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), int(rows * share))
-            found = run_job("workers", kind, f"{folder}/*.parquet", "1,2")
-            one, two = found["seconds"]["1"], found["seconds"]["2"]
-            ratios = [a / b for a, b in zip(one, two)]
-            what = f"{kind}: {int(rows * share):,} rows in {FILES} files, elapsed"
-            yield Row(what, "one worker", one, two, ratios, at_least(1.7))
-            peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
-            cpu = {workers: round(median(each), 1) for workers, each in found["cpu"].items()}
-            program, all_of_one = median(found["program"]["1"]), median(found["cpu"]["1"])
-            bound = all_of_one / (program + (all_of_one - program) / 2)
-            yield f"{kind}: CPU seconds by workers {cpu}; memory of the processes {peaks} MB; {os.cpu_count()} cores"
-            yield (
-                f"{kind}: {program:.1f} of {all_of_one:.1f} CPU seconds with one worker are the program's, which "
-                f"two workers do not share: about {bound:.2f} times as fast at most"
-            )
+            for names in (1, NAMES):
+                found = run_job("workers", kind, f"{links(Path(folder), names)}/*.parquet", "1,2")
+                yield from compared(f"{kind}: {int(rows * share) * names:,} rows in {FILES * names} files", found)
+
+
+def compared(what: str, found: dict[str, Any]) -> Iterator[Row | str]:
+    """Two workers against one: seconds by the clock, memory, and what the CPU seconds of the program allow."""
+    one, two = found["seconds"]["1"], found["seconds"]["2"]
+    yield Row(f"{what}, elapsed", "one worker", one, two, [a / b for a, b in zip(one, two)], at_least(1.7))
+    peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
+    cpu = {workers: round(median(each), 1) for workers, each in found["cpu"].items()}
+    program, all_of_one = median(found["program"]["1"]), median(found["cpu"]["1"])
+    bound = all_of_one / (program + (all_of_one - program) / 2)
+    yield f"{what}: CPU seconds by workers {cpu}; memory of the processes {peaks} MB; {os.cpu_count()} cores"
+    yield (
+        f"{what}: {program:.1f} of {all_of_one:.1f} CPU seconds with one worker are the program's, which "
+        f"two workers do not share: about {bound:.2f} times as fast at most"
+    )
 
 
 @benchmark("engines-scale")
@@ -263,12 +283,7 @@ def flat(share: float) -> Iterator[Row | str]:
         size = sum(file.stat().st_size for file in kept.iterdir())
         for part in (0.25, 0.5, 1.0):
             times = max(1, round(FLAT_BYTES * share * part / size))
-            links = Path(folder, f"links-{part}")
-            links.mkdir()
-            for at in range(times):
-                for file in kept.iterdir():
-                    (links / f"{at:06}-{file.name}").symlink_to(file)
-            found = run_job("workers", "tables", f"{links}/*.parquet", "2")
+            found = run_job("workers", "tables", f"{links(kept, times)}/*.parquet", "2")
             peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
             seconds, cpu = found["seconds"]["2"][0], found["cpu"]["2"][0]
             yield (

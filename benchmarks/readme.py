@@ -119,7 +119,7 @@ def said(runs: Sequence[dict[str, Any]]) -> str:
     return (
         f"CPU seconds of the peer over ours in one run, medians of turns ({processors}, "
         f"{machine['cores']} cores, scikit-learn {machine['packages'].get('scikit-learn', '')}; "
-        f"{runs[0]['date'][:10]}, commit {commits}):"
+        f"{' and '.join(sorted({run['date'][:10] for run in runs}))}, commit {commits}):"
     )
 
 

@@ -257,12 +257,19 @@ def large(folder: Path) -> None:
     """Visibility of a lesson, and unsure rows, at 200,000 words and 20 classes."""
     documents, labels = large_model(folder)
     with Running(folder / "large.deciban", "--most-mb", "64") as service:
-        for kind in ("known words", "two new words"):
+        taught = []
+        for kind in ("known words", "two new words", "undo of an older lesson"):
             visible, answered, used = [], [], []
             for k in range(30):
                 text = documents[k] if kind == "known words" else f"{documents[k]} new{k} unseen{k}"
+                if kind.startswith("undo"):
+                    time.sleep(0.5)
                 begun, before = time.perf_counter(), cpu_seconds(service.process.pid)
-                lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
+                if kind.startswith("undo"):
+                    lesson = service.post("/undo", {"id": taught[k]})
+                else:
+                    lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
+                    taught.append(lesson["id"])
                 service.post("/predict", {"text": text, "after": lesson["id"]})
                 visible.append(time.perf_counter() - begun)
                 used.append(cpu_seconds(service.process.pid) - before)

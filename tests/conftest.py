@@ -1,6 +1,11 @@
-"""Cases whose rows hold absurd numbers on purpose may warn of them."""
+"""Settings of all tests: an empty DECIBAN_DATA counts as unset; cases with absurd numbers may warn of them."""
+
+import os
 
 import pytest
+
+if not os.environ.get("DECIBAN_DATA"):
+    os.environ.pop("DECIBAN_DATA", None)  # before test modules look for it
 
 
 def pytest_collection_modifyitems(items):

@@ -78,7 +78,7 @@ def places(text: str, files: dict[Path, str]) -> list[Path]:
 
 
 def node_ids(names: Iterable[str], tests: dict[Path, str]) -> list[str]:
-    """The pytest node ids of test functions; raises ValueError for a name that does not exist.
+    """The pytest node ids of test functions; raises ValueError for a name that does not exist, or is not unique.
 
     >>> node_ids(["test_b[one]"], {Path("tests/test_x.py"): "def test_b(name): ..."})
     ['tests/test_x.py::test_b[one]']
@@ -97,6 +97,8 @@ def node_ids(names: Iterable[str], tests: dict[Path, str]) -> list[str]:
                     here.append(f"{file}::{owner if match[3] else ''}{function}{'[' * bool(parameters)}{parameters}")
         if not here:
             raise ValueError(f"there is no test {function}: update its name in {MUTANTS.name}")
+        if parameters and len(here) > 1:  # pytest refuses parameters that one of the tests does not have
+            raise ValueError(f"several tests are named {function}: give them different names")
         found += here
     return found
 
@@ -117,7 +119,7 @@ class Copy:
 
     def run(self, tests: Iterable[str], patience: float | None = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Pytest on some tests of the repository, against the copy, until one fails."""
-        options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no_shrinking"]
+        options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no_shrinking", "-m", ""]  # slow ones, too
         return subprocess.run(
             [sys.executable, "-m", "pytest", *options, *tests],
             cwd=ROOT,

@@ -50,7 +50,7 @@ def session(folder: Path, page: Path) -> Callable[[str], str]:
     `deciban` and `python` are those of this Python; the scripts of the page, and the table that some pages use, are in
     the folder.
     """
-    from deciban.demo.commands import write_table
+    from deciban.demo import write_table
 
     write_table(folder)
     for name, code in SCRIPT.findall(page.read_text(encoding="utf-8")):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deciban import GenerativeClassifier
+from deciban import Gaussian, GenerativeClassifier
 from deciban.families.protocol import Family
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,13 @@ def test_the_classifier_inherits_from_two_classes_of_ours():
     assert len(ours) <= 3  # with itself
 
 
-def test_a_family_has_nine_methods_and_those_of_scikit_learns_parameters():
+def test_a_family_has_nine_methods():
     methods = {name for name, value in vars(Family).items() if callable(value) and not name.startswith("_")}
-    assert len(methods - {"get_params"}) == 9
+    assert len(methods) == 9
+
+
+def test_completion_of_a_family_shows_hyper_parameters_and_the_contract():
+    shown = [name for name in dir(Gaussian()) if not name.startswith("_")]
+    contract = {name for name in vars(Family) if not name.startswith("_")}
+    assert len(shown) == len(set(shown))
+    assert set(shown) == contract | {"get_params", "of"} | set(Gaussian().get_params(deep=False))
