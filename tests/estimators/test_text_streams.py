@@ -11,8 +11,8 @@ from deciban.read import source
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD
 from deciban.statistics import Axis, Members
-from deciban.text.accumulators import CountAccumulator
 from deciban.text.counting import TextRows
+from deciban.text.stats import CountAccumulator
 
 FAMILIES = {"text": Text("multinomial", "log", 1.0), "size": Gaussian("diagonal")}
 

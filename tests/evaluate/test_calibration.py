@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from deciban.errors import ConvergenceWarning, InputError, PriorError
 from deciban.evaluate import scale_fit
 from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets, calibrator_from_dict
+from deciban.evaluate.figures import cllr
 from deciban.evaluate.scale_fit import informative_penalty, objective, weak_penalty
-from deciban.evaluate.two_class import cllr
 from evaluate.twins import judged, some_scores, unhurried
 
 # Penalties at these sizes move a parameter by far less than its standard error; comparisons allow for that.

@@ -11,9 +11,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import det_curve, roc_auc_score
 
 from deciban.errors import InputError
-from deciban.evaluate.curves import convex_hull, det, equal_mass_bins, llr_histogram, reliability, roc, tippett
+from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
+from deciban.evaluate.figures import cllr, dcf, equal_mass_bins
 from deciban.evaluate.intervals import Interval, bootstrap, jackknife
-from deciban.evaluate.two_class import cllr, dcf
 from evaluate.twins import judged, rates_twin, some_scores, unhurried
 
 

@@ -10,15 +10,15 @@ from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from deciban.errors import ImpossibleRowWarning, InputError, PriorError
-from deciban.evaluate.multiclass import (
+from deciban.evaluate.figures import (
     brier,
+    cllr,
     cross_entropy,
     expected_calibration_error,
     log_loss,
     multiclass_calibration_loss,
     multiclass_cllr,
 )
-from deciban.evaluate.two_class import cllr
 from evaluate.twins import some_likelihoods, some_scores
 
 FIGURES = [log_loss, brier, expected_calibration_error, cross_entropy, multiclass_cllr, multiclass_calibration_loss]

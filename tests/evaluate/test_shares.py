@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from deciban.evaluate.part_fit import SHARE_PENALTY, TOTAL_PENALTY, fit_shares
+from deciban.evaluate.scale_fit import SHARE_PENALTY, TOTAL_PENALTY, fit_shares
 
 rng = np.random.default_rng(0)
 N, K, P = 300, 3, 4

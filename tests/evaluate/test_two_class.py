@@ -16,17 +16,8 @@ from sklearn.metrics import confusion_matrix
 
 from deciban.errors import CostError, InputError, PriorError
 from deciban.evaluate.calibration import PAV
-from deciban.evaluate.two_class import (
-    bayes_error_curve,
-    calibration_loss,
-    cllr,
-    dcf,
-    eer,
-    empirical_cross_entropy,
-    min_cllr,
-    min_dcf,
-    pav,
-)
+from deciban.evaluate.curves import bayes_error_curve, empirical_cross_entropy
+from deciban.evaluate.figures import calibration_loss, cllr, dcf, eer, min_cllr, min_dcf, pav
 from evaluate.twins import cllr_twin, dcf_twin, judged, nats, pav_twin, rates_twin, softplus2, some_scores, unhurried
 
 FIGURES = [cllr, min_cllr, calibration_loss, eer, pav, empirical_cross_entropy, bayes_error_curve]

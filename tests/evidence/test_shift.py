@@ -12,8 +12,8 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from deciban.errors import ConvergenceWarning, ImpossibleRowWarning, InputError
-from deciban.evidence import shift
-from deciban.evidence.shift import EstimatedPrior, estimate_prior
+from deciban.evidence import scores as evidence_scores
+from deciban.evidence.scores import EstimatedPrior, estimate_prior
 
 
 def batch(prior, n=2000, gap=2.0, seed=0):
@@ -103,7 +103,7 @@ def test_one_class_has_all():
 
 
 def test_an_iteration_that_does_not_settle_says_so(monkeypatch):
-    monkeypatch.setattr(shift, "MAX_ITERATIONS", 3)
+    monkeypatch.setattr(evidence_scores, "MAX_ITERATIONS", 3)
     with pytest.warns(ConvergenceWarning, match="not settled after 3 iterations"):
         estimate_prior(batch([0.01, 0.99], gap=0.5)[0])
 

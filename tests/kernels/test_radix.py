@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deciban.text.kernels.sorting import ranked
+from deciban.text.kernels.streams_compiled import ranked
 
 
 @pytest.mark.parametrize("bits", [1, 2, 12, 13, 36, 55, 56, 63, 64])

@@ -14,7 +14,7 @@ from deciban.service.receipts import FORMER, Receipt, journal_path
 from deciban.statistics import changed_columns
 from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text import stats as text_stats
-from deciban.text import word_delta
+from deciban.text import vocabulary as vocabularies
 from service.test_lessons import Class
 
 RNG = np.random.default_rng(3)
@@ -29,7 +29,7 @@ def noted(monkeypatch):
     for module in (changed_columns, text_stats):
         monkeypatch.setattr(module, "LEAST_CELLS", 1)
     monkeypatch.setattr(text_stats, "MOST_CHANGED", 200)
-    monkeypatch.setattr(word_delta, "LEAST_WORDS", 4)
+    monkeypatch.setattr(vocabularies, "LEAST_WORDS", 4)
     monkeypatch.setattr(digests, "CHUNK_WORDS", 5)
     monkeypatch.setattr(digests, "CHUNKS_AT_A_TIME", 3)
 

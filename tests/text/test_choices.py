@@ -9,7 +9,7 @@ from deciban import GenerativeClassifier, Text
 from deciban.model import features
 from deciban.model.candidates import Place
 from deciban.statistics import Members
-from deciban.text.choices import ENOUGH_FOR_PAIRS, SHORT
+from deciban.text.candidates import ENOUGH_FOR_PAIRS, SHORT
 
 ENDINGS = {"verb": ["ing", "ed", "s"], "noun": ["ness", "tion", "ment"]}
 

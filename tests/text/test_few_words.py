@@ -13,10 +13,10 @@ from deciban.model.predictor import Predictor
 from deciban.statistics import changed_columns
 from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text import stats as text_stats
-from deciban.text import word_delta
+from deciban.text import vocabulary as vocabularies
 from deciban.text.counting import TextRows
+from deciban.text.density import WordWeights
 from deciban.text.word_evidence import WordFactors
-from deciban.text.word_weights import WordWeights
 
 RNG = np.random.default_rng(5)
 WORDS = np.array([f"word{at}" for at in range(60)])
@@ -42,7 +42,7 @@ def noted(monkeypatch):
     for module in (changed_columns, text_stats):
         monkeypatch.setattr(module, "LEAST_CELLS", 1)
     monkeypatch.setattr(text_stats, "MOST_CHANGED", 40)  # fewer than the words of the model
-    monkeypatch.setattr(word_delta, "LEAST_WORDS", 4)
+    monkeypatch.setattr(vocabularies, "LEAST_WORDS", 4)
 
 
 def fitted(text):

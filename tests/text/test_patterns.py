@@ -6,7 +6,7 @@ import pytest
 
 from deciban import Text
 from deciban.errors import HyperparameterError
-from deciban.text.patterns import is_linear
+from deciban.text.tokens import is_linear
 
 LINEAR = [
     r"(?u)\b\w\w+\b",

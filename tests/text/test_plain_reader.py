@@ -12,8 +12,7 @@ from deciban.kernels.machine_code import VERSION, at_hand, on_disk
 from deciban.text import documents as reading
 from deciban.text.counting import count_classes, count_documents
 from deciban.text.density import Scorer
-from deciban.text.documents import PLAIN_BYTES, DocumentPass, Documents
-from deciban.text.plain_reader import runs_within
+from deciban.text.documents import PLAIN_BYTES, DocumentPass, Documents, runs_within
 from deciban.text.stats import log_steps
 from deciban.text.tokens import Tokens
 
@@ -103,12 +102,12 @@ def test_a_fit_has_the_same_bits_with_and_without_machine_code(separate, monkeyp
 
 
 def test_machine_code_on_disk_is_found_if_it_is_newer_than_its_source(tmp_path):
-    name = "deciban.text.kernels.scan"
+    name = "deciban.text.kernels.readers"
     folder = tmp_path / "kernels_0"
     folder.mkdir()
     assert not on_disk(name, "read_words", str(tmp_path))
     on_disk.cache_clear()
-    index = folder / f"scan.read_words-157.{VERSION}.nbi"
+    index = folder / f"readers.read_words-157.{VERSION}.nbi"
     index.touch()
     assert on_disk(name, "read_words", str(tmp_path))
     assert not on_disk(name, "read_characters", str(tmp_path))

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deciban import GenerativeClassifier, Text
-from deciban.text import word_delta
+from deciban.text import vocabulary as vocabularies
 from deciban.text.documents import make_reader, steps_to_base
 from deciban.text.tokens import Tokens
-from deciban.text.vocabulary import Vocabulary
-from deciban.text.word_delta import WordDelta
+from deciban.text.vocabulary import Vocabulary, WordDelta
 
 WORDS = [a + b for a in "abcäß中" for b in "xyz😀"]
 BASE = WORDS[::2]
@@ -20,7 +19,7 @@ BASE = WORDS[::2]
 
 @pytest.fixture(autouse=True)
 def small_bases(monkeypatch):
-    monkeypatch.setattr(word_delta, "LEAST_WORDS", 4)
+    monkeypatch.setattr(vocabularies, "LEAST_WORDS", 4)
 
 
 def columns(vocabulary):
@@ -50,7 +49,7 @@ def test_changes_in_steps_give_the_columns_of_a_new_vocabulary(steps):
 
 
 def test_many_changes_make_a_new_base(monkeypatch):
-    monkeypatch.setattr(word_delta, "MOST_CHANGES", 2)
+    monkeypatch.setattr(vocabularies, "MOST_CHANGES", 2)
     vocabulary = Vocabulary.of(BASE, "learnt")
     one = vocabulary.union(Vocabulary.of(["m"], "learnt"))
     three = one.union(Vocabulary.of(["n", "o"], "learnt"))
@@ -69,7 +68,7 @@ def test_a_base_made_between_changes_gives_the_columns_of_a_new_vocabulary(steps
     """Bases are made of the vocabulary of some changes ago, as by a thread that is late."""
     past = [Vocabulary.of(BASE, "learnt")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_delta, "MOST_CHANGES", 8)  # a new base is worth while from three changes on
+        patch.setattr(vocabularies, "MOST_CHANGES", 8)  # a new base is worth while from three changes on
         for rebase, changed in steps:
             if rebase:
                 list(steps_to_base(past[max(0, len(past) - 1 - behind)], Tokens()))
@@ -90,7 +89,7 @@ def test_a_base_made_between_changes_gives_the_columns_of_a_new_vocabulary(steps
 
 
 def test_a_newer_base_takes_the_place_of_the_older_one(monkeypatch):
-    monkeypatch.setattr(word_delta, "MOST_CHANGES", 8)
+    monkeypatch.setattr(vocabularies, "MOST_CHANGES", 8)
     first = Vocabulary.of(BASE, "learnt")
     grown = first.union(Vocabulary.of(["m", "n", "o"], "learnt"))
     assert list(steps_to_base(first, Tokens())) == []  # a base itself
@@ -113,7 +112,7 @@ def test_a_word_that_comes_back_leaves_no_change():
 
 
 def test_a_small_vocabulary_has_no_delta(monkeypatch):
-    monkeypatch.setattr(word_delta, "LEAST_WORDS", 1000)
+    monkeypatch.setattr(vocabularies, "LEAST_WORDS", 1000)
     assert Vocabulary.of(BASE, "learnt").union(Vocabulary.of(["m"], "learnt")).delta is None
     assert WordDelta(Vocabulary.of(BASE, "learnt")).changed(added=["m"]) is None
 

@@ -23,12 +23,11 @@ from deciban.model.candidates import Judge
 from deciban.model.judge import known_lesson, left_out_blocks
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.statistics import Members
-from deciban.text import word_fit
+from deciban.text import word_evidence
 from deciban.text.counting import TextRows
 from deciban.text.documents import DocumentPass
 from deciban.text.vocabulary import Vocabulary
-from deciban.text.word_evidence import WordFactors
-from deciban.text.word_fit import Problem
+from deciban.text.word_evidence import FactorProblem, WordFactors
 
 WORDS = [f"w{i:02d}" for i in range(40)]
 
@@ -164,7 +163,7 @@ def test_the_fit_is_the_minimum_of_a_convex_objective(K):
     prior = np.bincount(codes) / len(codes)
     evidence = source_of(blocks[0])._evidence  # double precision
     scale = np.full((1, len(codes)), 0.4)
-    problem = Problem.of([evidence], scale, blocks, codes, np.log(prior), 3.0, OFFSET_SD)
+    problem = FactorProblem.of([evidence], scale, blocks, codes, np.log(prior), 3.0, OFFSET_SD)
     U, zero = len(problem.strength), np.zeros(K)
 
     def value(x):
@@ -362,7 +361,7 @@ def test_evidence_of_words_that_stay_sums_to_the_left_out_scores(terms, body):
     np.testing.assert_allclose(evidence.scores(np.ones(len(evidence.at))), np.asarray(block), rtol=1e-10)
 
 
-def text_problem(columns: list[str], labels: list[str], penalty: float) -> Problem:
+def text_problem(columns: list[str], labels: list[str], penalty: float) -> FactorProblem:
     """The fit of the factors of words in texts of one or two columns, with scales that differ between documents."""
     table = {name: [text[at:] for text in columns] for at, name in enumerate(["a", "b"])}
     clf = GenerativeClassifier(dict.fromkeys(table, FAMILIES["counts"]), calibrate=None).fit(table, labels)
@@ -371,15 +370,17 @@ def text_problem(columns: list[str], labels: list[str], penalty: float) -> Probl
     codes = lesson.members.codes
     scales = np.random.default_rng(0).uniform(0.2, 0.6, (2, len(codes)))
     prior = np.log(np.bincount(codes) / len(codes))
-    return Problem.of([source_of(block).evidence() for block in blocks], scales, blocks, codes, prior, penalty, 2.0)
+    return FactorProblem.of(
+        [source_of(block).evidence() for block in blocks], scales, blocks, codes, prior, penalty, 2.0
+    )
 
 
 @pytest.mark.parametrize(("K", "penalty"), [(3, 3.0), (5, 0.5), (11, 1.0)])
 def test_both_methods_end_at_the_same_minimum(K, penalty, monkeypatch):
-    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-12)
-    monkeypatch.setattr(word_fit, "MAX_STEPS", 500)
-    monkeypatch.setattr(word_fit, "GAP", 1e-7)
-    monkeypatch.setattr(word_fit, "MAX_PASSES", 500)
+    monkeypatch.setattr(word_evidence, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(word_evidence, "MAX_STEPS", 500)
+    monkeypatch.setattr(word_evidence, "GAP", 1e-7)
+    monkeypatch.setattr(word_evidence, "MAX_PASSES", 500)
     texts, labels = corpus(300, K)
     labels[7] = "alone"  # a class of one document is left out
     problem = text_problem(texts, labels, penalty)
@@ -398,14 +399,14 @@ def test_both_methods_end_at_the_same_minimum(K, penalty, monkeypatch):
 def test_a_pass_over_the_documents_bounds_the_distance_from_the_minimum(monkeypatch):
     texts, labels = corpus(300, 4)
     problem = text_problem(texts, labels, 1.0)
-    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-12)
-    monkeypatch.setattr(word_fit, "MAX_STEPS", 500)
+    monkeypatch.setattr(word_evidence, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(word_evidence, "MAX_STEPS", 500)
     with forced("numpy"):
         least = problem.objective(*problem.minimum(np.zeros(4)))[0]
     above = []
     with forced("numba"):
         for gap in (0.1, 1e-2, 1e-3):
-            monkeypatch.setattr(word_fit, "GAP", gap)
+            monkeypatch.setattr(word_evidence, "GAP", gap)
             above.append(problem.objective(*problem.minimum(np.zeros(4)))[0] / least - 1)
     assert above[0] < 0.1
     assert above[2] < 1e-3
@@ -413,22 +414,22 @@ def test_a_pass_over_the_documents_bounds_the_distance_from_the_minimum(monkeypa
 
 
 def test_many_documents_leave_settled_ones_out_and_end_near_the_minimum(monkeypatch):
-    from deciban.text.kernels import word_fit_compiled
+    from deciban.text.kernels import word_evidence_compiled
 
     texts, labels = corpus(600, 4)
     problem, visited = text_problem(texts, labels, 1.0), []
-    run = word_fit_compiled.ascend
+    run = word_evidence_compiled.ascend
 
     def ascend(order, *given):
         visited.append(len(order))
         run(order, *given)
 
-    monkeypatch.setattr(word_fit_compiled, "ascend", ascend)
-    monkeypatch.setattr(word_fit, "MANY", 600)
+    monkeypatch.setattr(word_evidence_compiled, "ascend", ascend)
+    monkeypatch.setattr(word_evidence, "MANY", 600)
     with forced("numba"):
         factors, offsets = problem.minimum(np.zeros(4))
-        monkeypatch.setattr(word_fit, "MANY", 601)
-        monkeypatch.setattr(word_fit, "GAP", 1e-5)
+        monkeypatch.setattr(word_evidence, "MANY", 601)
+        monkeypatch.setattr(word_evidence, "GAP", 1e-5)
         passes = len(visited)
         least = problem.objective(*problem.minimum(np.zeros(4)))[0]
     assert min(visited[:passes]) < 600 == max(visited[:passes])

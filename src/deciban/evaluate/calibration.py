@@ -41,17 +41,17 @@ from deciban.evaluate.checks import (
     score_table,
     two_class_scores,
 )
-from deciban.evaluate.part_fit import fit_weights
+from deciban.evaluate.figures import Tally, pool_llr
 from deciban.evaluate.scale_fit import (
     Fit,
     MakePenalty,
     fit_each_scaled_softmax,
     fit_one_of_many,
     fit_scaled_softmax,
+    fit_weights,
     informative_penalty,
     weak_penalty,
 )
-from deciban.evaluate.two_class import Tally, pool_llr
 from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
 from deciban.kernels.choice import one_thread
@@ -569,7 +569,7 @@ class Blockwise(Calibrator):
         prior : array-like of shape (K,), optional
             Class prior at which the cross-entropy is minimised, equal for all classes if not given.
         penalties : sequence of float, default=(3.0,)
-            Penalties on the weights (module part_fit), decreasing.
+            Penalties on the weights (module scale_fit), decreasing.
 
         Returns
         -------

@@ -4,22 +4,33 @@
     DET          misses against false alarms, both on a probit scale
     Tippett      share of each class whose llr is at least a given value
     reliability  share of h1 among rows of about equal posterior probability of h1
+    ECE(λ)       π mean over h1 of log2(1 + e^−(llr+λ)) + (1−π) mean over h0 of log2(1 + e^(llr+λ)),  λ = logit π
+    Bayes error  error rate of decisions at each prior, at the theoretical threshold and at the best one
 
-Reference: Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997.
+References: Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997; Ramos &
+Gonzalez-Rodriguez, Reliable support, Forensic Science International 230 (2013), for ECE.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, expit, ndtri
 
-from deciban.errors import InputError
-from deciban.evaluate.checks import Codes, interval_tail, two_class_scores
-from deciban.evaluate.two_class import Tally, error_rates
+from deciban.errors import PriorError
+from deciban.evaluate.checks import (
+    Codes,
+    interval_tail,
+    two_class_scores,
+)
+from deciban.evaluate.figures import Tally, cost_at, equal_mass_bins, error_rates, least_cost, pool_llr
 from deciban.evidence.scores import Array
+
+ECE_GRID = np.linspace(-6, 6, 49)  # prior log odds, in nats: from 1 in 400 to 400 in 1
+DCF_GRID = np.linspace(-6, 6, 121)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,15 +258,105 @@ def llr_histogram(llr: ArrayLike, is_h1: ArrayLike, bins: int | ArrayLike = 50) 
     return LLRHistogram(edges, h1, h0, np.array(infinite))
 
 
-def equal_mass_bins(values: Array, bins: int) -> Codes:
-    """The bin (n,) of each value, bins having about equally many; equal values share one, so there may be fewer bins.
+@dataclass(frozen=True, eq=False)
+class EmpiricalCrossEntropy:
+    """Cross-entropy of llrs at each prior, in bits; at log odds 0 it is the Cllr."""
 
-    >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
-    [0, 1, 0, 1, 0]
+    prior_log_odds: Array  # (G,)  log π/(1−π) of h1, nats
+    actual: Array  # (G,)  of the llrs as they are
+    calibrated: Array  # (G,)  after PAV
+    reference: Array  # (G,)  of llrs of 0, that is, of the prior alone
+
+
+def empirical_cross_entropy(
+    llr: ArrayLike, is_h1: ArrayLike, prior_log_odds: ArrayLike = ECE_GRID
+) -> EmpiricalCrossEntropy:
+    """Compute the empirical cross-entropy (ECE) over a range of priors.
+
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    prior_log_odds : array-like of shape (G,), optional
+        Prior log odds of h1 in nats, from −6 to 6 if not given.
+
+    Returns
+    -------
+    EmpiricalCrossEntropy
+        Curves of shape (G,). Where `actual` is above `reference`, the llrs do harm.
+
+    Examples
+    --------
+    >>> curve = empirical_cross_entropy([1.505, -2.247], [True, False], [0.0])
+    >>> curve.actual.round(3).tolist(), curve.calibrated.tolist(), curve.reference.tolist()
+    ([0.217], [0.0], [1.0])
     """
-    if bins < 1:
-        raise InputError(f"bins is {bins}. Ask for at least one.")
-    ranked = np.sort(values)
-    cuts = np.arange(1, bins) * len(values) // bins  # how many values should lie below each cut
-    cuts = np.searchsorted(ranked, ranked[cuts[cuts > 0] - 1], side="right")  # to the end of the tie that a cut splits
-    return np.searchsorted(np.unique(ranked[cuts[cuts < len(values)]]), values, side="right")
+    llr, is_h1 = two_class_scores(llr, is_h1)
+    grid = _finite_log_odds(prior_log_odds)
+    tally = Tally.of(llr, is_h1)
+    edges = tally.pools()
+    ones, zeros = tally.pooled(edges)
+    best = pool_llr(tally, edges)
+    return EmpiricalCrossEntropy(
+        grid,
+        np.array([_entropy(llr[is_h1], llr[~is_h1], odds) for odds in grid]),
+        np.array([_entropy(best[ones > 0], best[zeros > 0], odds, ones[ones > 0], zeros[zeros > 0]) for odds in grid]),
+        np.array([_entropy(np.zeros(1), np.zeros(1), odds) for odds in grid]),
+    )
+
+
+def _entropy(of_h1: Array, of_h0: Array, odds: float, ones: Array | None = None, zeros: Array | None = None) -> float:
+    """Cross-entropy in bits at one prior; `ones` and `zeros` are the numbers of rows at each score, 1 if None."""
+    missed = float(np.average(np.logaddexp(0, -of_h1 - odds), weights=ones))
+    alarmed = float(np.average(np.logaddexp(0, of_h0 + odds), weights=zeros))
+    if np.inf in (missed, alarmed):  # also where the prior underflows
+        return np.inf
+    return float(expit(odds) * missed + expit(-odds) * alarmed) / log(2)
+
+
+@dataclass(frozen=True, eq=False)
+class BayesErrorCurve:
+    """Error rate of decisions at each prior; divided by `default` it is the normalised DCF."""
+
+    prior_log_odds: Array  # (G,)  log π̃/(1−π̃) of h1, nats
+    actual: Array  # (G,)  at the theoretical threshold
+    minimum: Array  # (G,)  at the best threshold
+    default: Array  # (G,)  of decisions by the prior alone: min(π̃, 1−π̃)
+
+
+def bayes_error_curve(llr: ArrayLike, is_h1: ArrayLike, prior_log_odds: ArrayLike = DCF_GRID) -> BayesErrorCurve:
+    """Compute error rates over a range of priors.
+
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    prior_log_odds : array-like of shape (G,), optional
+        Prior log odds of h1 in nats, from −6 to 6 if not given.
+
+    Returns
+    -------
+    BayesErrorCurve
+        Curves of shape (G,). The difference of `actual` and `minimum` is due to calibration.
+
+    Examples
+    --------
+    >>> curve = bayes_error_curve([1.505, -2.247], [True, False], [-3.0, 0.0])
+    >>> curve.actual.round(3).tolist(), curve.minimum.tolist(), curve.default.round(3).tolist()
+    ([0.047, 0.0], [0.0, 0.0], [0.047, 0.5])
+    """
+    tally, grid = Tally.of(llr, is_h1), _finite_log_odds(prior_log_odds)
+    costs = expit(grid), expit(-grid)
+    return BayesErrorCurve(grid, cost_at(tally, -grid, *costs), least_cost(tally, *costs), np.minimum(*costs))
+
+
+def _finite_log_odds(prior_log_odds: ArrayLike) -> Array:
+    grid = np.atleast_1d(np.asarray(prior_log_odds, dtype=float))
+    infinite = grid[~np.isfinite(grid)]
+    if len(infinite):
+        raise PriorError(f"prior log odds of {infinite[0]}: a certain prior leaves nothing to judge. Give finite odds.")
+    return grid

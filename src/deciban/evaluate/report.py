@@ -17,6 +17,18 @@ import numpy as np
 
 from deciban.errors import DecibanError, ImpossibleRowWarning, InputError, NotAvailableError
 from deciban.evaluate.checks import Codes, Flags, class_log_prior, class_scores
+from deciban.evaluate.figures import (
+    brier_of,
+    calibration_error_of,
+    cllr,
+    dcf,
+    eer,
+    eer_of_checked,
+    min_cllr,
+    min_dcf,
+    multiclass_calibration_loss,
+    multiclass_cllr,
+)
 from deciban.evaluate.intervals import (
     Figure,
     Interval,
@@ -25,8 +37,6 @@ from deciban.evaluate.intervals import (
     share_interval,
     standard_error,
 )
-from deciban.evaluate.multiclass import brier_of, calibration_error_of, multiclass_calibration_loss, multiclass_cllr
-from deciban.evaluate.two_class import cllr, dcf, eer, eer_of_checked, min_cllr, min_dcf
 from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
 from deciban.evidence.explanation import count, decibans_text, plain
 from deciban.evidence.scores import Array, llr, log_posterior, log_probability

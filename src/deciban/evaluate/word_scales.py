@@ -10,14 +10,13 @@ the words and the offsets b are then fitted to leave-one-out evidence, with the 
 per fit, not per row: a word that occurs often may have a scale far from the common one. The scale that evidence has
 after calibration is s·u, so that λ has the same meaning for collections whose common scales differ (0.04 to 0.6).
 Factors are ≥ 0: on left-out evidence a negative one reads off the label, since leaving a document out lowers the counts
-of its words in its own class. Rows of classes that have no other row are left out. The fit is in `text/word_fit.py`.
+of its words in its own class. Rows of classes that have no other row are left out. `text/word_evidence.py` has the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,9 +26,7 @@ from deciban.evaluate.calibration import Blockwise, Calibrator, LengthAware, cal
 from deciban.evaluate.scale_fit import OFFSET_SD
 from deciban.evidence.scores import Array, log_probability
 from deciban.families.word_scores import rescaled_by, source_of
-from deciban.kernels.parallel import each
-from deciban.text.word_evidence import WordFactors, factors_of
-from deciban.text.word_fit import Problem
+from deciban.text.word_evidence import FactorProblem, WordFactors
 
 PENALTY = 3.0  # λ
 
@@ -72,18 +69,9 @@ class WordScales(Calibrator):
             )
         found = [None if source is None else source.evidence() for source in sources]
         scales = np.broadcast_to(scales, (len(scores), len(codes)))
-        problem = Problem.of(found, scales, scores, codes, log_probability(prior), 1.0, OFFSET_SD)
-        limits = np.cumsum([0, *(0 if evidence is None else len(evidence.at) for evidence in found)])
-        threads = None if problem.is_large else 1
-        fits = each(lambda one: problem.penalised(one).minimum(common.offsets), penalties, threads=threads)
-        made = []
-        for factors, offsets in fits:
-            words: Any = tuple(
-                None if evidence is None else factors_of(evidence, factors[start:end])
-                for evidence, (start, end) in zip(found, pairwise(limits))
-            )
-            made.append(cls(replace(common, offsets=offsets), words))
-        return made
+        problem = FactorProblem.of(found, scales, scores, codes, log_probability(prior), 1.0, OFFSET_SD)
+        fits = problem.fits(common.offsets, penalties)
+        return [cls(replace(common, offsets=offsets), words) for words, offsets in fits]  # type: ignore[arg-type]
 
     @property
     def offsets(self) -> Array:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
     from deciban.evaluate.report import Evaluation
-    from deciban.evidence.shift import EstimatedPrior
+    from deciban.evidence.scores import EstimatedPrior
     from deciban.read.source import Source
 
 RowsLike: TypeAlias = "ArrayLike | sp.sparray | IntoDataFrame | Source | os.PathLike[str]"  # array, frame, file, texts
@@ -309,7 +309,7 @@ class Answers:
         EstimatedPrior
             Proportions and standard errors; can be given as `prior`.
         """
-        from deciban.evidence.shift import estimate_prior
+        from deciban.evidence.scores import estimate_prior
 
         return estimate_prior(self.log_likelihood(X, constant=False, **options))
 

@@ -297,7 +297,7 @@ def _cross_fitted(
 
 def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prior: Array) -> Array:
     """Return the weights of candidates; the prior alone unless weights from other folds are clearly better than it."""
-    from deciban.evaluate.part_fit import fit_shares
+    from deciban.evaluate.scale_fit import fit_shares
 
     each = list(scores.values())
     judged = np.zeros_like(each[0])

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from deciban import evaluate
 from deciban.evaluate import Evaluation
-from deciban.evaluate.two_class import DCF_GRID, ECE_GRID
+from deciban.evaluate.curves import DCF_GRID, ECE_GRID
 from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
 from deciban.plots.canvas import (

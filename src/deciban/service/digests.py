@@ -211,7 +211,7 @@ def _changed_runs(
 
     The words that begin chunks, and the digests of chunks that there are no more, are brought up to date.
     """
-    from deciban.text.word_delta import place
+    from deciban.text.vocabulary import insertion_point
 
     were, are = changed
     some = sorted(were | are)
@@ -227,5 +227,5 @@ def _changed_runs(
     touched = {bisect_right(starts, word) for word in some}
     touched.update(bisect_left(starts, word) for word in before)  # the chunk before has other words, too
     for at in sorted(touched):
-        first = 0 if at == 0 else place(words.names, names[at])
-        yield names[at], first, len(words) if at + 1 == len(names) else place(words.names, names[at + 1])
+        first = 0 if at == 0 else insertion_point(words.names, names[at])
+        yield names[at], first, len(words) if at + 1 == len(names) else insertion_point(words.names, names[at + 1])

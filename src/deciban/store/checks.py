@@ -78,8 +78,10 @@ def pattern(cls: type, given_values: Mapping[str, Any]) -> None:
     given = given_values.get("pattern") if issubclass(cls, Family) else None
     if not isinstance(given, str):
         return
-    from deciban.text.patterns import is_linear  # a model of other columns is loaded without the modules of texts
-    from deciban.text.tokens import TWO_OR_MORE
+    from deciban.text.tokens import (
+        TWO_OR_MORE,
+        is_linear,  # a model of other columns is loaded without the modules of texts
+    )
 
     if given != TWO_OR_MORE and not is_linear(given):
         raise ModelFileError(

@@ -2,6 +2,10 @@
 
 Where the log density is a sum over words, `Scorer` adds a bias for each class and the weights of the words while it
 reads; otherwise documents are counted first.
+
+The logarithms of 200,000 words in 20 classes take 30 ms. A model that has just learnt a lesson answers about a few
+texts at once and needs the weights of their words only: `WordWeights` computes the whole table when many texts are
+scored, or in steps while nothing else is to do.
 """
 
 from __future__ import annotations
@@ -18,20 +22,17 @@ import scipy.sparse as sp
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.bernoulli import BernoulliDensity
 from deciban.families.dirichlet import MultinomialDensity, PolyaDensity, log_rising
-from deciban.families.multinomial import CellProbabilities
+from deciban.families.multinomial import WORDS_AT_A_TIME, CellProbabilities
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
 from deciban.statistics.changed_columns import ChangedColumns
-from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
 from deciban.text.documents import DocumentPass, Documents, is_large, make_reader, steps_to_base
 from deciban.text.kernels.streams import Amounts, Finish, Presence, Stream, add_scores, log_probabilities
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
-from deciban.text.word_evidence import NewWords, WordFactors, evidence_of
-from deciban.text.word_fit import WordEvidence
-from deciban.text.word_weights import WordWeights
+from deciban.text.word_evidence import NewWords, WordEvidence, WordFactors, evidence_of, parts_by_word
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -39,6 +40,74 @@ if TYPE_CHECKING:
 ABSENT = "words that are absent"
 LENGTH = "number of words"
 FEW = 16  # texts up to which plain Python scores them one by one
+
+
+# -- weights of words --------------------------------------------------------------------------------------------------
+class WordWeights:
+    """Weights of words, computed when they are needed; mutable: the whole table is kept once it was computed.
+
+    >>> weights = WordWeights.fixed(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> weights.complete, weights.rows(np.array([1])), weights.scaled(np.array([2.0, 0.5])).table()
+    (True, array([[3., 4.]]), array([[2. , 4. ],
+           [1.5, 2. ]]))
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], some: Callable[[Array], Array], every: Callable[[], Array] | None = None
+    ) -> None:
+        """`some` returns the rows of columns of the vocabulary, `every` the whole table where that is faster."""
+        self.shape, self._some, self._every = shape, some, every
+        self._table: Array | None = None
+
+    @classmethod
+    def fixed(cls, table: Array) -> WordWeights:
+        """Return weights whose table is known."""
+        table = np.ascontiguousarray(table, np.float64)
+        made = cls(table.shape, lambda at: table[at], lambda: table)
+        made._table = table
+        return made
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole table was computed."""
+        return self._table is not None
+
+    def table(self) -> Array:
+        """Return all weights, (V, K)."""
+        table = self._table
+        if table is None:
+            for _ in self.steps():
+                pass
+            table = self._table
+        return table  # type: ignore[return-value]
+
+    def steps(self) -> Iterator[None]:
+        """Compute the whole table in steps of about a millisecond; it is kept at the end."""
+        if self._table is not None:
+            return
+        if self._every is not None:
+            self._table = np.ascontiguousarray(self._every(), np.float64)
+            return
+        table = np.empty(self.shape)
+        for start in range(0, len(table), WORDS_AT_A_TIME):
+            at = np.arange(start, min(start + WORDS_AT_A_TIME, len(table)))
+            table[at] = self._some(at)
+            yield
+        self._table = table
+
+    def rows(self, at: Array) -> Array:
+        """Return the weights of some columns of the vocabulary, (n, K)."""
+        table = self._table
+        return self._some(at) if table is None else table[at]
+
+    def scaled(self, factors: Array) -> WordWeights:
+        """Return the weights, each word's multiplied by its factor, (V,)."""
+        if self.complete:
+            return WordWeights.fixed(self.table() * factors[:, None])
+        return WordWeights(self.shape, lambda at: self.rows(at) * factors[at, None])
+
+    def __reduce__(self) -> Any:
+        return WordWeights.fixed, (self.table(),)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -25,15 +25,16 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Density, Family, Rule, require_rows
 from deciban.statistics import Array, Members
 from deciban.statistics.changed_columns import ChangedColumns
-from deciban.text import choices
-from deciban.text.accumulators import CountAccumulator, TermAccumulator
+from deciban.text.candidates import FoldedWords, candidate_lines, usual_choices, with_idf, with_words
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity, WordCells
 from deciban.text.leave_one_out import LeaveOneOut
 from deciban.text.stats import (
     UNK,
+    CountAccumulator,
     Idf,
     Kind,
+    TermAccumulator,
     Terms,
     TextStats,
     base_measure,
@@ -50,9 +51,6 @@ from deciban.text.stats import (
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 from deciban.text.word_evidence import LeftOutWords, by_word
-
-if TYPE_CHECKING:
-    from deciban.text.folds import FoldedWords
 
 READINGS = ("multinomial", "bernoulli", "polya")
 BASES = ("flat", "pooled", "auto")
@@ -383,8 +381,6 @@ class Text(Family[TextStats]):
         fixed = self.kind != "learnt" or self.fixed_vocabulary is not None or isinstance(self.pseudo_count, str)
         if fixed or self.terms.idf or self.terms.unit or members.codes is None or not by_word(self, rule):
             return None
-        from deciban.text.folds import FoldedWords  # a fit without calibration needs none
-
         return FoldedWords.of(self, stats, X, members, rule)
 
     # -- choices -------------------------------------------------------------------------------------------------------
@@ -436,7 +432,7 @@ class Text(Family[TextStats]):
         list of list of Text
             A line of pseudo-counts for each transform and each length of runs.
         """
-        return choices.lines(self, X, members)
+        return candidate_lines(self, X, members)
 
     def without_labels(self, X: TextRows, members: Members) -> Text:
         """Return the usual choices, where no labels can judge: words, counts, and a pseudo-count of 1.
@@ -453,7 +449,7 @@ class Text(Family[TextStats]):
         Text
             The family with every choice made.
         """
-        return choices.with_idf(choices.with_words(choices.usual(self), X, members), X, members)
+        return with_idf(with_words(usual_choices(self), X, members), X, members)
 
     def read(self, X: TextRows) -> None:
         """Count documents once, for their sums and for the scores that follow.
@@ -523,7 +519,7 @@ class Text(Family[TextStats]):
         # labels judge candidates before rows are summed; what they left open becomes the usual choice
         if not self.open:
             return self
-        return choices.usual(self) if rows is None else self.without_labels(*rows)
+        return usual_choices(self) if rows is None else self.without_labels(*rows)
 
     def resolve(self, stats: TextStats) -> Text:
         text = self._with_idf(stats)

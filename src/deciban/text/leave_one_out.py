@@ -30,7 +30,6 @@ from deciban.families.dirichlet import (
     log_in_place,
     log_rising,
     log_rising_counts,
-    numerator,
     word_prior,
 )
 from deciban.families.protocol import Family, Rule
@@ -55,7 +54,7 @@ ENTRY_WORK = 40  # elementary operations of a word of a document, and one for ea
 
 @dataclass(frozen=True, eq=False)
 class LearntWords:
-    """What a model has learnt of its words; candidates that differ in the prior alone share it."""
+    """Counts of the words of a model; candidates that differ in the prior alone share them."""
 
     counts: Array  # (K, V) `unk` last, multiplied by the idf
     totals: Array  # (V,) of each word, over the classes
@@ -136,7 +135,7 @@ class LeaveOneOut:
         return np.concatenate([self(candidate, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
 
     def entries(self, candidate: Text, dtype: Any) -> tuple[Vocabulary, LeftOutEntries]:
-        """Return the vocabulary, and the words of all rows as a model without each row counts them.
+        """Return the vocabulary, and the words of all rows with the counts of a model without each row.
 
         Entries have the precision `dtype` where they are many.
         """
@@ -170,9 +169,9 @@ def removal_of(
     rule: Rule,
     given: tuple[TextStats, TextRows] | None = None,
 ) -> PlainRemoval | CompiledRemoval:
-    """Return what leaves the counts with each document, in the form in which the reading and the rule need it.
+    """Return what each document removes from the counts, compiled where the reading and the rule allow it.
 
-    `given` are the sums and the documents; words with a probability each do not need them.
+    `given` are the sums and the documents; a reading with a probability for each word does not need them.
     """
     own, K = members.own_codes(), len(learnt.whole)
     predictive = rule_of(text, rule) == "predictive"
@@ -190,12 +189,13 @@ def removal_of(
 # -- numpy -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """n documents, each as a model without it counts it."""
+    """The words of n documents, and what removing each document takes from the counts of its class."""
 
     rows: sp.csr_array  # (n, V) terms: words that leave are dropped, or counted as unk
     row: Array  # of each entry: its document
     removed: Array  # of each entry: what its own class loses of the word
     lost: Array  # (n,)  Σ of all that its own class loses
+    whole: Array  # (n, K)  total count of each class without the document
     gone: sp.csr_array  # (n, V) 1 for each word that leaves the vocabulary
     codes: Array  # (n,)
     weight: Array  # (n,)
@@ -208,12 +208,13 @@ class LeftOut:
         row, word = np.repeat(np.arange(n), np.diff(terms.indptr)), terms.indices
         removed = terms.data if (weight == 1.0).all() else terms.data * weight[row]
         lost = np.bincount(row, removed, n)
+        whole = totals_without(learnt.whole, codes, lost)
         rare = learnt.prunable & (learnt.totals * (1 - 2 * ROUNDING) <= removed.max(initial=0.0))
         gone = rare[word]
         near = np.flatnonzero(gone)
         gone[near] = left_over(learnt.totals[word[near]], removed[near]) == 0
         if not gone.any():
-            return cls(terms, row, removed, lost, sp.csr_array((n, V)), codes, weight)
+            return cls(terms, row, removed, lost, whole, sp.csr_array((n, V)), codes, weight)
         absent = sp.csr_array((np.ones(int(gone.sum())), (row[gone], word[gone])), (n, V))
         if text.kind == "learnt":
             starts = np.concatenate([[0], np.cumsum(np.bincount(row[~gone], minlength=n))])
@@ -221,13 +222,13 @@ class LeftOut:
             data = counted.data if text.terms.unit else terms.data  # a row of unit length is longer without a word
             kept = sp.csr_array((data[stays], word[stays], starts), (n, V))
             terms = text.terms.weighted_rows(kept, learnt.idf) if text.terms.unit else kept
-            return cls(terms, row[stays], removed[stays], lost, absent, codes, weight)
+            return cls(terms, row[stays], removed[stays], lost, whole, absent, codes, weight)
         place = np.where(gone, V - 1, word)  # unk is last
         kept = sp.coo_array((counted.data, (row, place)), (n, V)).tocsr()
         own = sp.coo_array((np.where(gone, 0.0, removed), (row, place)), (n, V)).tocsr()
         terms = text.terms.weighted_rows(kept, learnt.idf)
         row = np.repeat(np.arange(n), np.diff(terms.indptr))
-        return cls(terms, row, own.data, lost, absent, codes, weight)
+        return cls(terms, row, own.data, lost, whole, absent, codes, weight)
 
     def own_counts(self, counts: Array) -> Array:
         """Return what the own class of each entry counts of the word without the document; `counts` is (K, V)."""
@@ -236,7 +237,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class LeftOutEntries:
-    """The words of n documents as a model without each of them counts them, for sums over words with factors."""
+    """The words of n documents and the counts without each document, for sums over words with factors."""
 
     used: Array  # (U,) columns of the words that occur
     rows: sp.csr_array  # (n, U) terms x of the words that stay
@@ -272,31 +273,31 @@ class PlainRemoval:
             scores = _polya(alpha, alpha0, sums, self.left)
         else:
             words = self._word_scores(alpha)
-            scores = _normalised(words, self.learnt, self.left.codes, prior_total(alpha0, V, self.rule))
+            scores = _normalised(words, prior_total(alpha0, V, self.rule))
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
     def _word_scores(self, alpha: Array) -> WordScores:
         left, word, x = self.left, self.left.rows.indices, self.left.rows.data
-        table = np.ascontiguousarray(self.learnt.counts.T)
-        logs = log_in_place(numerator(table, alpha[:, None], self.rule) + 0.0)
+        shift = shift_of(alpha, self.rule)
+        logs = log_in_place(np.ascontiguousarray(self.learnt.counts.T) + shift[:, None])
         scores = kernels.sparse_scores(x, word, left.rows.indptr, logs, np.zeros(logs.shape[1]))
-        each = log_in_place(numerator(self.own, alpha[word], self.rule) + 0.0)
+        each = log_in_place(self.own + shift[word])
         scores[np.arange(len(left.codes)), left.codes] = np.bincount(left.row, x * each, len(left.codes))
-        return WordScores(scores, self.length, left.lost, left.gone @ shift_of(alpha, self.rule))
+        return WordScores(scores, self.length, left.whole, left.gone @ shift)
 
     def entries(self, candidate: Text, dtype: Any = np.float64, prior: Prior | None = None) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
         learnt, left, V = self.learnt, self.left, len(self.learnt.totals)
         counts, terms, codes = learnt.counts, left.rows, left.codes
         alpha, alpha0 = prior or learnt.prior(candidate)
+        shift = shift_of(alpha, self.rule)
         word, occurs = terms.indices, np.zeros(V, bool)
         occurs[word] = True
         used, place = np.flatnonzero(occurs), np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-        table = log_in_place(numerator(np.ascontiguousarray(counts.T[used]), alpha[used, None], self.rule) + 0.0)
-        own = log_in_place(numerator(self.own, alpha[word], self.rule) + 0.0) - table[place[word], codes[left.row]]
-        gone = left.gone @ shift_of(alpha, self.rule)
-        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, learnt.words, self.rule))
+        table = log_in_place(np.ascontiguousarray(counts.T[used]) + shift[used, None])
+        own = log_in_place(self.own + shift[word]) - table[place[word], codes[left.row]]
+        whole = left.whole + (prior_total(alpha0, learnt.words, self.rule) - left.gone @ shift)[:, None]
         rows = sp.csr_array((terms.data, place[word], terms.indptr), (len(codes), len(used)))
         return LeftOutEntries(used, rows, terms.data * own, table, whole, codes)
 
@@ -307,7 +308,7 @@ class WordScores:
 
     scores: Array  # (n, K)  Σ x log of the word's count and prior
     length: Array  # (n,)  Σ x of the words that stay
-    lost: Array  # (n,)  what the own class loses in all
+    whole: Array  # (n, K)  total count of each class without the document
     gone: Array  # (n,)  what the prior adds to the counts of words that leave
 
 
@@ -321,18 +322,17 @@ def prior_total(alpha0: float, V: int, rule: Rule) -> float:
     return {"ml": 0.0, "map": alpha0 - V}.get(rule, alpha0)
 
 
-def left_totals(learnt: LearntWords, codes: Array, lost: Array, gone: Array, prior: float) -> Array:
-    """Return the total count and prior of each class without each document, shape (n, K)."""
+def totals_without(whole: Array, codes: Array, lost: Array) -> Array:
+    """Return the total count of each class without each document, (n, K), from those with all documents, (K,)."""
     own = np.arange(len(codes)), codes
-    whole = np.broadcast_to(learnt.whole, (len(codes), len(learnt.whole))).copy()
-    whole[own] = left_over(whole[own], lost)
-    whole += (prior - gone)[:, None]
-    return whole
+    found = np.broadcast_to(whole, (len(codes), len(whole))).copy()
+    found[own] = left_over(found[own], lost)
+    return found
 
 
-def _normalised(words: WordScores, learnt: LearntWords, codes: Array, prior: float) -> Array:
+def _normalised(words: WordScores, prior: float) -> Array:
     """Divide by the total counts without each document: (n, K) log densities."""
-    whole = left_totals(learnt, codes, words.lost, words.gone, prior)
+    whole = words.whole + (prior - words.gone)[:, None]
     empty = whole <= 0
     if prior > 0:
         empty[words.length == 0] = False  # no word is left without the document, so that it has no word to score
@@ -387,7 +387,7 @@ class CompiledRemoval:
     """
 
     def __init__(self, text: Text, learnt: LearntWords, counted: sp.csr_array, members: Members, rule: Rule) -> None:
-        from deciban.text.kernels.leave_one_out_compiled import number_words
+        from deciban.text.kernels.word_evidence_compiled import number_words
 
         self.text, self.learnt, self.counted, self.members, self.rule = text, learnt, counted, members, rule
         columns, V = counted.indices, counted.shape[1]
@@ -399,24 +399,24 @@ class CompiledRemoval:
         self.limits = np.where(learnt.prunable[self.used], learnt.totals[self.used] * (1 - ROUNDING), np.inf)
         self.table = np.empty((len(self.used), len(learnt.whole)))
         self.kept: tuple[Array, Array] | None = None  # starts of the words of each row that stay, and which words do
-        self.made: tuple[Text, tuple[float, tuple[Any, ...], Array, tuple[Any, ...]]] | None = (
-            None  # the last candidate, and its sums
-        )
+        # the last candidate, and its sums
+        self.made: tuple[Text, tuple[float, tuple[Any, ...], Array, tuple[Any, ...]]] | None = None
 
     def scores(self, candidate: Text, prior: Prior | None = None) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K); its prior may be known."""
         alpha0, counts, logs, limits = self._sums(candidate, prior)
         added = prior_total(alpha0, self.learnt.words, self.rule)
-        scores = _normalised(self._word_scores(counts, logs, limits), self.learnt, self.members.own_codes(), added)
+        scores = _normalised(self._word_scores(counts, logs, limits), added)
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
     def _word_scores(self, counts: tuple[Any, ...], logs: Array, prior: tuple[Any, ...]) -> WordScores:
-        from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores
+        from deciban.text.kernels.word_evidence_compiled import leave_one_out_scores
 
-        n, K = len(self.members.own_codes()), len(self.learnt.whole)
+        codes, K = self.members.own_codes(), len(self.learnt.whole)
+        n = len(codes)
         rows, room = self.counted, np.diff(self.counted.indptr).max(initial=0) + 1
-        found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n))
+        scores, (length, lost, gone) = np.empty((n, K)), np.empty((3, n))
         documents = self._documents()
 
         def score(some: slice) -> None:
@@ -424,15 +424,15 @@ class CompiledRemoval:
                 *documents(some),
                 *(*counts, logs, *prior),
                 *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),
-                *(found.scores[some], found.length[some], found.lost[some], found.gone[some]),
+                *(scores[some], length[some], lost[some], gone[some]),
             )
 
         each(score, entry_chunks(rows.indptr, ENTRY_WORK + K))
-        return found
+        return WordScores(scores, length, totals_without(self.learnt.whole, codes, lost), gone)
 
     def entries(self, candidate: Text, dtype: Any = np.float64, prior: Prior | None = None) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
-        from deciban.text.kernels.leave_one_out_compiled import count_left_out, left_out_entries
+        from deciban.text.kernels.word_evidence_compiled import count_left_out, left_out_entries
 
         n, codes = len(self.members.own_codes()), self.members.own_codes()
         documents, (alpha0, counts, logs, limits) = self._documents(), self._sums(candidate, prior)
@@ -452,7 +452,8 @@ class CompiledRemoval:
         each(find, chunks)
         limits_of_rows = starts.astype(np.int32) if starts[-1] <= MOST_IN_INT32 else starts  # scipy copies mixed widths
         rows = sp.csr_array((terms, words, limits_of_rows), (n, int(stays.sum())))
-        whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, self.learnt.words, self.rule))
+        added = prior_total(alpha0, self.learnt.words, self.rule) - gone
+        whole = totals_without(self.learnt.whole, codes, lost) + added[:, None]
         return LeftOutEntries(self.used[stays], rows, own, logs[stays], whole, codes)
 
     def _documents(self) -> Callable[[slice], tuple[Array, ...]]:
@@ -470,7 +471,7 @@ class CompiledRemoval:
 
     def _sums(self, candidate: Text, known: Prior | None) -> tuple[float, tuple[Any, ...], Array, tuple[Any, ...]]:
         """Return the sum of the prior, counts and strides, logarithms of counts and prior (U, K), limits and prior."""
-        from deciban.text.kernels.leave_one_out_compiled import shifted_counts
+        from deciban.text.kernels.word_evidence_compiled import shifted_counts
 
         if self.made is not None and self.made[0] is candidate:
             return self.made[1]

@@ -17,8 +17,7 @@ from deciban.kernels.intrinsics import exp, sum_rows
 from deciban.kernels.jit import OPTIONS, Kernel, carray, inline
 from deciban.text.kernels.characters import PADDING, address, pointer, prepared_points
 from deciban.text.kernels.hash_tables import HANDLED, WORDS, WRITTEN
-from deciban.text.kernels.readers import FIRST_SIZE, WordReader, document_buffers
-from deciban.text.kernels.scan import read_words
+from deciban.text.kernels.readers import FIRST_SIZE, WordReader, document_buffers, read_words
 from deciban.text.kernels.streams import Finish
 from deciban.text.kernels.streams_compiled import prefetch_rows
 

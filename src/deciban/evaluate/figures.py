@@ -1,10 +1,11 @@
-"""Figures for log-likelihood ratios of two classes, h1 over h0.
+"""Figures for scores: log-likelihood ratios of two classes, and log-likelihoods of any number of classes.
+
+Two classes, h1 over h0:
 
     miss(t)          = share of h1 with llr < t            false alarm(t) = share of h0 with llr ≥ t
     Cllr             = ½ [ mean over h1 of log2(1 + e^−llr) + mean over h0 of log2(1 + e^llr) ]      bits
     minCllr          = Cllr after the best monotone recalibration (PAV)
     calibration loss = Cllr − minCllr
-    ECE(λ)           = π mean over h1 of log2(1 + e^−(llr+λ)) + (1−π) mean over h0 of log2(1 + e^(llr+λ)),  λ = logit π
     DCF(π̃)           = [ π̃ · miss(t) + (1−π̃) · false alarm(t) ] / min(π̃, 1−π̃)
                        actual: t = −log π̃/(1−π̃);   minimum: the t of least cost
     EER              = the rate at which miss = false alarm on the convex hull of the ROC
@@ -17,8 +18,16 @@ pool is log(rows of h1 / rows of h0 in the pool) − log(N1 / N0), independent o
 of one class is −inf or +inf, so PAV is optimistic on small test sets. Least costs lie on the convex hull of the ROC,
 whose corners are the edges of the pools.
 
+Any number of classes, at a prior:
+
+    log loss        mean over rows of −log P(c|x), in nats
+    cross-entropy   Σ_c P(c) · mean over rows of c of −log2 P(c|x), in bits: at the prior, not at the rows' proportions
+    Cllr            cross-entropy / entropy of the prior; for two classes at even odds the two-class Cllr
+    Brier           mean of Σ_c (P(c|x) − [x is c])², halved for two classes, as in scikit-learn
+    ECE             mean over bins of |accuracy − mean P|, in bins of the posterior of the most probable class
+
 References: Brümmer & du Preez, Application-independent evaluation of speaker detection, Computer Speech and Language 20
-(2006); Ramos & Gonzalez-Rodriguez, Reliable support, Forensic Science International 230 (2013), for ECE; Brümmer & de
+(2006), and Brümmer & van Leeuwen, On calibration of language recognition scores, Odyssey 2006, for Cllr; Brümmer & de
 Villiers, The BOSARIS toolkit: theory, algorithms and code, 2011, for DCF and EER.
 """
 
@@ -29,17 +38,23 @@ from math import log
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
-from deciban.errors import PriorError
-from deciban.evaluate.checks import Codes, Flags, number_or_array, two_class_scores
+from deciban.errors import InputError, PriorError, shortlist
+from deciban.evaluate.checks import (
+    Codes,
+    Flags,
+    class_log_prior,
+    class_scores,
+    number_or_array,
+    score_table,
+    two_class_scores,
+)
+from deciban.evaluate.scale_fit import fit_scaled_softmax
 from deciban.evidence.decisions import threshold
-from deciban.evidence.scores import Array
-
-ECE_GRID = np.linspace(-6, 6, 49)  # prior log odds, in nats: from 1 in 400 to 400 in 1
-DCF_GRID = np.linspace(-6, 6, 121)
+from deciban.evidence.scores import Array, log_posterior
 
 
+# -- two classes -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Distinct scores in rising order, and the number of rows of each class at each.
@@ -204,64 +219,6 @@ def calibration_loss(llr: ArrayLike, is_h1: ArrayLike) -> float:
     return cllr(llr, is_h1) - min_cllr(llr, is_h1)
 
 
-@dataclass(frozen=True, eq=False)
-class EmpiricalCrossEntropy:
-    """Cross-entropy of llrs at each prior, in bits; at log odds 0 it is the Cllr."""
-
-    prior_log_odds: Array  # (G,)  log π/(1−π) of h1, nats
-    actual: Array  # (G,)  of the llrs as they are
-    calibrated: Array  # (G,)  after PAV
-    reference: Array  # (G,)  of llrs of 0, that is, of the prior alone
-
-
-def empirical_cross_entropy(
-    llr: ArrayLike, is_h1: ArrayLike, prior_log_odds: ArrayLike = ECE_GRID
-) -> EmpiricalCrossEntropy:
-    """Compute the empirical cross-entropy (ECE) over a range of priors.
-
-    Parameters
-    ----------
-    llr : array-like of shape (n,)
-        Evidence for h1 over h0, in nats; ±inf is allowed.
-    is_h1 : array-like of bool of shape (n,)
-        Whether h1 is true for each row.
-    prior_log_odds : array-like of shape (G,), optional
-        Prior log odds of h1 in nats, from −6 to 6 if not given.
-
-    Returns
-    -------
-    EmpiricalCrossEntropy
-        Curves of shape (G,). Where `actual` is above `reference`, the llrs do harm.
-
-    Examples
-    --------
-    >>> curve = empirical_cross_entropy([1.505, -2.247], [True, False], [0.0])
-    >>> curve.actual.round(3).tolist(), curve.calibrated.tolist(), curve.reference.tolist()
-    ([0.217], [0.0], [1.0])
-    """
-    llr, is_h1 = two_class_scores(llr, is_h1)
-    grid = _finite_log_odds(prior_log_odds)
-    tally = Tally.of(llr, is_h1)
-    edges = tally.pools()
-    ones, zeros = tally.pooled(edges)
-    best = pool_llr(tally, edges)
-    return EmpiricalCrossEntropy(
-        grid,
-        np.array([_entropy(llr[is_h1], llr[~is_h1], odds) for odds in grid]),
-        np.array([_entropy(best[ones > 0], best[zeros > 0], odds, ones[ones > 0], zeros[zeros > 0]) for odds in grid]),
-        np.array([_entropy(np.zeros(1), np.zeros(1), odds) for odds in grid]),
-    )
-
-
-def _entropy(of_h1: Array, of_h0: Array, odds: float, ones: Array | None = None, zeros: Array | None = None) -> float:
-    """Cross-entropy in bits at one prior; `ones` and `zeros` are the numbers of rows at each score, 1 if None."""
-    missed = float(np.average(np.logaddexp(0, -of_h1 - odds), weights=ones))
-    alarmed = float(np.average(np.logaddexp(0, of_h0 + odds), weights=zeros))
-    if np.inf in (missed, alarmed):  # also where the prior underflows
-        return np.inf
-    return float(expit(odds) * missed + expit(-odds) * alarmed) / log(2)
-
-
 def dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c_fa: float = 1) -> float | Array:
     """Compute the detection cost of decisions at the theoretical threshold, relative to decisions by the prior alone.
 
@@ -289,7 +246,7 @@ def dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c
     (0.0, [1.0, 0.0])
     """
     at = _thresholds(prior, c_miss, c_fa)
-    return number_or_array(_actual(Tally.of(llr, is_h1), at, *_relative_costs(at)))
+    return number_or_array(cost_at(Tally.of(llr, is_h1), at, *_relative_costs(at)))
 
 
 def min_dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c_fa: float = 1) -> float | Array:
@@ -317,7 +274,7 @@ def min_dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 
     0.0
     """
     at = _thresholds(prior, c_miss, c_fa)
-    return number_or_array(_minimum(Tally.of(llr, is_h1), *_relative_costs(at)))
+    return number_or_array(least_cost(Tally.of(llr, is_h1), *_relative_costs(at)))
 
 
 def eer(llr: ArrayLike, is_h1: ArrayLike) -> float:
@@ -353,52 +310,6 @@ def eer_of_checked(llr: Array, is_h1: Flags) -> float:
     return float(miss[after - 1] + share * rise)
 
 
-@dataclass(frozen=True, eq=False)
-class BayesErrorCurve:
-    """Error rate of decisions at each prior; divided by `default` it is the normalised DCF."""
-
-    prior_log_odds: Array  # (G,)  log π̃/(1−π̃) of h1, nats
-    actual: Array  # (G,)  at the theoretical threshold
-    minimum: Array  # (G,)  at the best threshold
-    default: Array  # (G,)  of decisions by the prior alone: min(π̃, 1−π̃)
-
-
-def bayes_error_curve(llr: ArrayLike, is_h1: ArrayLike, prior_log_odds: ArrayLike = DCF_GRID) -> BayesErrorCurve:
-    """Compute error rates over a range of priors.
-
-    Parameters
-    ----------
-    llr : array-like of shape (n,)
-        Evidence for h1 over h0, in nats; ±inf is allowed.
-    is_h1 : array-like of bool of shape (n,)
-        Whether h1 is true for each row.
-    prior_log_odds : array-like of shape (G,), optional
-        Prior log odds of h1 in nats, from −6 to 6 if not given.
-
-    Returns
-    -------
-    BayesErrorCurve
-        Curves of shape (G,). The difference of `actual` and `minimum` is due to calibration.
-
-    Examples
-    --------
-    >>> curve = bayes_error_curve([1.505, -2.247], [True, False], [-3.0, 0.0])
-    >>> curve.actual.round(3).tolist(), curve.minimum.tolist(), curve.default.round(3).tolist()
-    ([0.047, 0.0], [0.0, 0.0], [0.047, 0.5])
-    """
-    tally, grid = Tally.of(llr, is_h1), _finite_log_odds(prior_log_odds)
-    costs = expit(grid), expit(-grid)
-    return BayesErrorCurve(grid, _actual(tally, -grid, *costs), _minimum(tally, *costs), np.minimum(*costs))
-
-
-def _finite_log_odds(prior_log_odds: ArrayLike) -> Array:
-    grid = np.atleast_1d(np.asarray(prior_log_odds, dtype=float))
-    infinite = grid[~np.isfinite(grid)]
-    if len(infinite):
-        raise PriorError(f"prior log odds of {infinite[0]}: a certain prior leaves nothing to judge. Give finite odds.")
-    return grid
-
-
 def _thresholds(prior: ArrayLike, c_miss: float, c_fa: float) -> float | Array:
     """The llr thresholds of the effective priors, which must be strictly between 0 and 1."""
     at = threshold(prior, c_miss, c_fa)
@@ -416,13 +327,15 @@ def _relative_costs(at: float | Array) -> tuple[Array, Array]:
         return np.exp(np.maximum(np.negative(at), 0)), np.exp(np.maximum(at, 0))
 
 
-def _actual(tally: Tally, at: float | Array, c_miss: Array, c_fa: Array) -> Array:
+def cost_at(tally: Tally, at: float | Array, c_miss: Array, c_fa: Array) -> Array:
+    """Costs of decisions at llr thresholds, given the costs of a miss and of a false alarm at each."""
     miss, alarm = error_rates(tally.h1, tally.h0)
     place = np.searchsorted(tally.score, at, side="left")
     return _product(miss[place], c_miss) + _product(alarm[place], c_fa)
 
 
-def _minimum(tally: Tally, c_miss: Array, c_fa: Array) -> Array:
+def least_cost(tally: Tally, c_miss: Array, c_fa: Array) -> Array:
+    """Costs of decisions at the best threshold, for each pair of costs of a miss and of a false alarm."""
     miss, alarm = error_rates(*tally.pooled(tally.pools()))
     costs = _product(miss, np.asarray(c_miss)[..., None]) + _product(alarm, np.asarray(c_fa)[..., None])
     return costs.min(axis=-1)
@@ -432,3 +345,235 @@ def _product(rate: Array, cost: Array) -> Array:
     """Rate times cost, 0 where the error never happens."""
     rate, cost = np.broadcast_arrays(rate, cost)
     return np.multiply(rate, cost, out=np.zeros(rate.shape), where=rate > 0)
+
+
+# -- any number of classes ---------------------------------------------------------------------------------------------
+def log_loss(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> float:
+    """Compute the log loss: the mean of −log P(true class | x).
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities; each row may have its own.
+
+    Returns
+    -------
+    float
+        Nats per row; inf if a true class has posterior 0.
+
+    Examples
+    --------
+    A person of 174 cm, who is male:
+
+    >>> round(log_loss(np.log([[.05395, .01198]]), [0], np.log([.5, .5])), 3)
+    0.201
+    """
+    return float(-_own(*_log_posterior(log_likelihood, codes, log_prior)).mean())
+
+
+def brier(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> float:
+    """Compute the Brier score: the mean squared error of the posterior.
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities; each row may have its own.
+
+    Returns
+    -------
+    float
+        The score; halved for two classes.
+
+    Examples
+    --------
+    >>> round(brier(np.log([[.05395, .01198]]), [0], np.log([.5, .5])), 4)
+    0.033
+    """
+    logs, numbers = _log_posterior(log_likelihood, codes, log_prior)
+    return brier_of(np.exp(logs), numbers)
+
+
+def brier_of(posterior: Array, codes: Codes) -> float:
+    """The Brier score of posterior probabilities (n, K)."""
+    right = posterior[np.arange(len(codes)), codes]
+    squares = np.einsum("ic,ic->i", posterior, posterior) - right**2 + (1 - right) ** 2
+    return float(squares.mean()) / (2 if posterior.shape[1] == 2 else 1)
+
+
+def expected_calibration_error(
+    log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike, bins: int = 15
+) -> float:
+    """Compute the expected calibration error of the most probable class, in bins of equally many rows.
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities; each row may have its own.
+    bins : int, default=15
+        Number of bins.
+
+    Returns
+    -------
+    float
+        Mean absolute difference of posterior and accuracy.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error(np.log([[.05395, .01198]]), [0], np.log([.5, .5])), 3)
+    0.182
+    """
+    logs, numbers = _log_posterior(log_likelihood, codes, log_prior)
+    return calibration_error_of(logs, numbers, bins)
+
+
+def calibration_error_of(log_posterior: Array, codes: Codes, bins: int = 15) -> float:
+    """The expected calibration error of log posteriors (n, K), whose order is kept where probabilities round to 1."""
+    decided = log_posterior.argmax(axis=1)
+    top = log_posterior[np.arange(len(codes)), decided]
+    place = equal_mass_bins(top, bins)
+    return float(abs(np.bincount(place, weights=(decided == codes) - np.exp(top))).sum()) / len(codes)
+
+
+def cross_entropy(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> float:
+    """Compute the cross-entropy at a prior, in bits.
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,)
+        Log prior probabilities.
+
+    Returns
+    -------
+    float
+        Bits.
+
+    Raises
+    ------
+    InputError
+        If a class with a positive prior has no rows.
+
+    Examples
+    --------
+    >>> round(cross_entropy(np.log([[.05395, .01198], [.00595, .05624]]), [0, 1], np.log([.5, .5])), 3)
+    0.217
+    """
+    logs, numbers = _log_posterior(log_likelihood, codes, log_prior)
+    prior = np.exp(class_log_prior(log_prior, logs.shape[1]))
+    counts = np.bincount(numbers, minlength=len(prior))
+    if (absent := np.flatnonzero((counts == 0) & (prior > 0))).size:
+        raise InputError(
+            f"no row is of class {shortlist(absent.tolist())}, which the prior says occurs. Add rows, or use log_loss."
+        )
+    surprise = np.bincount(numbers, weights=-_own(logs, numbers), minlength=len(prior))
+    happens = prior > 0  # rows of a class with prior 0 do not count
+    return float(prior[happens] @ (surprise[happens] / counts[happens])) / log(2)
+
+
+def multiclass_cllr(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike | None = None) -> float:
+    """Compute the cross-entropy relative to the entropy of the prior.
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,), optional
+        Log prior probabilities, equal for all classes if not given.
+
+    Returns
+    -------
+    float
+        Cllr: 0 for perfect log-likelihoods, 1 for equal ones.
+
+    Examples
+    --------
+    >>> round(multiclass_cllr(np.log([[.05395, .01198], [.00595, .05624]]), [0, 1]), 3)
+    0.217
+    """
+    logs = _prior(log_likelihood, log_prior)
+    known = np.exp(logs)
+    entropy = -float(known[known > 0] @ logs[known > 0]) / log(2)
+    if not entropy:
+        raise InputError(
+            "the prior is certain of one class, so that its entropy is 0. Give a prior of two or more classes."
+        )
+    return cross_entropy(log_likelihood, codes, logs) / entropy
+
+
+def multiclass_calibration_loss(
+    log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike | None = None
+) -> float:
+    """Compute the part of the multi-class Cllr that a scale and offsets, fitted to the same rows, would save.
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    codes : array-like of int of shape (n,)
+        True class of each row.
+    log_prior : array-like of shape (K,), optional
+        Log prior probabilities, equal for all classes if not given.
+
+    Returns
+    -------
+    float
+        Difference of two Cllrs; inf if a true class has likelihood 0, which no scale changes.
+
+    Examples
+    --------
+    >>> round(multiclass_calibration_loss([[0, 9.0], [9, 0], [0, 9], [9, 0], [0, 9], [9, 0]], [1, 0, 1, 0, 0, 1]), 3)
+    3.407
+    """
+    raw = multiclass_cllr(log_likelihood, codes, log_prior)
+    if raw == np.inf:
+        return raw
+    table, numbers = class_scores(log_likelihood, codes)
+    fit = fit_scaled_softmax([table], numbers, np.exp(_prior(log_likelihood, log_prior)))
+    return max(0.0, raw - multiclass_cllr(np.exp(fit.log_scales[0]) * table + fit.offsets, codes, log_prior))
+
+
+def equal_mass_bins(values: Array, bins: int) -> Codes:
+    """The bin (n,) of each value, bins having about equally many; equal values share one, so there may be fewer bins.
+
+    >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
+    [0, 1, 0, 1, 0]
+    """
+    if bins < 1:
+        raise InputError(f"bins is {bins}. Ask for at least one.")
+    ranked = np.sort(values)
+    cuts = np.arange(1, bins) * len(values) // bins  # how many values should lie below each cut
+    cuts = np.searchsorted(ranked, ranked[cuts[cuts > 0] - 1], side="right")  # to the end of the tie that a cut splits
+    return np.searchsorted(np.unique(ranked[cuts[cuts < len(values)]]), values, side="right")
+
+
+def _prior(log_likelihood: ArrayLike, log_prior: ArrayLike | None) -> Array:
+    """The log prior as given, or equal for all classes."""
+    K = score_table(log_likelihood).shape[1]
+    return np.full(K, -log(K)) if log_prior is None else class_log_prior(log_prior, K)
+
+
+def _log_posterior(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> tuple[Array, Codes]:
+    table, numbers = class_scores(log_likelihood, codes)
+    return log_posterior(table, class_log_prior(log_prior, table.shape[1], len(table))), numbers
+
+
+def _own(logs: Array, codes: Codes) -> Array:
+    """(n,) the entries of the true classes."""
+    return logs[np.arange(len(codes)), codes]

@@ -1,6 +1,22 @@
-"""Leave-one-out scores of documents: in its own class, a document is scored by counts without its own words.
+"""Evidence of words in documents: leave-one-out scores and entries, and the fit of a factor for each word.
 
-The numpy version is in `deciban.text.leave_one_out`.
+Leave-one-out: in its own class, a document is scored by counts without its own words. The numpy version is in
+`deciban.text.leave_one_out`.
+
+Factors: dual coordinate ascent for the problem of `deciban.text.word_evidence`; one document after the other moves the
+factors of its words. The dual has a distribution q_i over the classes for each document i. The distributions determine
+factors and offsets,
+
+    u_w = max(0, 1 + Σ_ic ([c is the class of i] − q_ic)·e_iwc/λ_w)        b_c = sd²·Σ_i ([c is the class of i] − q_ic)
+
+and at the maximum each q_i is the posterior p_i. A document moves its q by a step towards p, with d = q − p:
+
+    step = (KL(q‖p) + |d|²) / (2|d|² + Σ_w (Σ_c d_c·e_iwc)²/λ_w + sd²·|d|²)         at most 1
+
+This raises the dual, because the second derivatives of the cross-entropy by the scores are at most ½. Σ_i KL(q_i‖p_i)
+is the duality gap: no other factors have an objective that is lower by more.
+
+Reference: Shalev-Shwartz and Zhang, Accelerated proximal stochastic dual coordinate ascent, 2016, section 3.
 """
 
 from __future__ import annotations
@@ -8,13 +24,16 @@ from __future__ import annotations
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import prefetch, sum_rows
-from deciban.kernels.jit import kernel
+from deciban.kernels.intrinsics import exp, prefetch, row_products, sum_rows
+from deciban.kernels.jit import inline, kernel
 
 DISTANCE = 16  # entries between the prefetch of a count and its use
 LEAST, MOST = 1e-100, 1e100  # products stay between these, so that they neither underflow nor overflow
+LINE = 16  # numbers of 32 bits in a cache line
+NEAR = 32  # words of a document whose rows `sum_rows` does not prefetch
 
 
+# -- leave-one-out -----------------------------------------------------------------------------------------------------
 @kernel
 def number_words(columns: Array, place: Array, used: Array, places: Array) -> int:
     """Number the words that occur in order of first occurrence; the number of words U.
@@ -196,3 +215,127 @@ def left_out_entries(
             own[m] = x * np.log(((0.0 if left <= rounding * count else left) + shift[word]) / (count + shift[word]))
             m += 1
         lost[i], gone[i] = less, deleted
+
+
+# -- factors of words --------------------------------------------------------------------------------------------------
+@inline
+def _prefetch_document(
+    i: int, indptr: Array, words: Array, terms: Array, own: Array, totals: Array, rest: Array, dual: Array
+) -> None:
+    """Prefetch the entries of document i and its rows of other arrays: documents come in random order."""
+    n, K = rest.shape
+    for c in range(0, K, LINE // 2):
+        prefetch(rest, i * K + c)
+        prefetch(dual, i * K + c)
+    for r in range(i, indptr.size - 1, n):
+        for p in range(indptr[r], indptr[r + 1] + LINE - 1, LINE):
+            prefetch(words, p)
+            prefetch(terms, p)
+            prefetch(own, p)
+        for c in range(0, totals.shape[1], LINE):
+            prefetch(totals, r * totals.shape[1] + c)
+
+
+@kernel
+def ascend(
+    order: Array,
+    indptr: Array,
+    words: Array,
+    terms: Array,
+    own: Array,
+    table: Array,
+    totals: Array,
+    scales: Array,
+    rest: Array,
+    codes: Array,
+    inverse: Array,
+    variance: float,
+    negligible: float,
+    factors: Array,
+    offsets: Array,
+    offset_sums: Array,
+    dual: Array,
+    gaps: Array,
+    losses: Array,
+    scores: Array,
+    away: Array,
+    moved: Array,
+) -> None:
+    """Take one step for each of the documents in `order`; write its part of the duality gap and of the cross-entropy.
+
+    The entries of document i in block b are those of row b·n + i: word, term x and own e. For the class c, a word w of
+    the table (U, C) has the evidence scales[b·n + i]·x·(table[w, c] − totals[b·n + i, c]), plus scales[b·n + i]·e in
+    the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Terms, own,
+    table and totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is
+    below `negligible` takes no step.
+
+    Changed in place: factors before the limit at 0, (U,), offsets (K,), and dual (n, K), which holds [c is the class of
+    i] − q_ic. The offsets by which each document was scored are added to `offset_sums`, (K,). Written: gaps and losses,
+    (n,). Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
+    """
+    n, K = rest.shape
+    log_p, posterior = np.empty(K), np.empty(K)
+    for position in range(order.size):
+        i, y, mine, at = order[position], codes[order[position]], 0.0, 0
+        if position + 1 < order.size:
+            _prefetch_document(order[position + 1], indptr, words, terms, own, totals, rest, dual)
+        prefetch(indptr, order[min(position + 3, order.size - 1)])
+        scores[:] = 0.0
+        for r in range(i, indptr.size - 1, n):
+            begin, end, mass, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
+            weighted = moved[: end - begin]
+            for p in range(begin, min(begin + NEAR, end)):
+                for c in range(0, table.shape[1], LINE):
+                    prefetch(table, words[p] * table.shape[1] + c)
+            for p in range(begin, end):
+                u = scale * max(factors[words[p]], 0.0)
+                weighted[p - begin] = u * terms[p]
+                mass += u * terms[p]
+                mine += u * own[p]
+            sum_rows(table, words[begin:end], weighted, scores[0], scores, 0, end - begin, end - begin - 1, 0)
+            for c in range(K):
+                scores[0, c] -= mass * totals[r, c]
+        scores[0, y] += mine
+        top, total = -np.inf, 0.0
+        for c in range(K):
+            log_p[c] = scores[0, c] + rest[i, c] + offsets[c]
+            offset_sums[c] += offsets[c]
+            top = max(top, log_p[c])
+        for c in range(K):
+            posterior[c] = exp(log_p[c] - top)
+        for c in range(K):
+            total += posterior[c]
+        top += np.log(total)
+        divergence, distance = 0.0, 0.0
+        for c in range(K):
+            log_p[c] -= top
+            q = (1.0 if c == y else 0.0) - dual[i, c]
+            if q > 0.0:
+                divergence += q * (np.log(q) - log_p[c])
+            away[c] = q - posterior[c] / total
+            distance += away[c] * away[c]
+        losses[i], gaps[i] = -log_p[y], divergence
+        if not divergence > negligible:
+            continue
+        curvature = variance * distance
+        for r in range(i, indptr.size - 1, n):
+            begin, end, by_total, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
+            for c in range(K):
+                by_total += away[c] * totals[r, c]
+            slope, squares = moved[at:], 0.0
+            row_products(table, words, away, slope, begin, end)
+            for p in range(begin, end):
+                g = scale * (terms[p] * (slope[p - begin] - by_total) + away[y] * own[p])
+                slope[p - begin] = g
+                squares += g * g
+            curvature += squares * inverse[r // n]
+            at += end - begin
+        step = min(1.0, (divergence + distance) / (2 * distance + curvature))
+        at = 0
+        for r in range(i, indptr.size - 1, n):
+            for p in range(indptr[r], indptr[r + 1]):
+                factors[words[p]] += step * inverse[r // n] * moved[at]
+                at += 1
+        for c in range(K):
+            dual[i, c] += step * away[c]
+            offsets[c] += variance * step * away[c]
