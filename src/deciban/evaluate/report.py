@@ -7,10 +7,9 @@ arguments of their functions: `roc(*evaluation.scores("spam"))`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +63,19 @@ class ClassFigures(NamedTuple):
     eer: float | None
 
 
+class KeptFigures:
+    """Figures of one evaluation that are read several times; mutable: each is computed at its first use and kept."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Any] = {}
+
+    def of(self, name: str, compute: Callable[[], Any]) -> Any:
+        """Return the figure of this name, computed unless it is kept."""
+        if name not in self._by_name:
+            self._by_name[name] = compute()
+        return self._by_name[name]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Figures of log-likelihoods of rows whose classes are known, at a prior and a cost.
@@ -115,6 +127,7 @@ class Evaluation:
     learnt: bool = False
     selected_on: Sequence[str] = ()
     groups: Codes | None = None
+    kept: KeptFigures = field(default_factory=KeptFigures, init=False)
 
     def __post_init__(self) -> None:
         table, codes = class_scores(self.log_likelihood, self.codes)
@@ -129,17 +142,17 @@ class Evaluation:
         for name, value in zip(("log_likelihood", "codes", "classes", "prior", "cost", "selected_on"), checked):
             object.__setattr__(self, name, value)
 
-    @cached_property
+    @property
     def log_posterior(self) -> Array:
         """Log posterior probabilities at the prior, (n, K)."""
-        return log_posterior(self.log_likelihood, log_probability(self.prior))
+        return self.kept.of("log_posterior", lambda: log_posterior(self.log_likelihood, log_probability(self.prior)))
 
-    @cached_property
+    @property
     def decided(self) -> Codes:
         """Number of the class decided for each row at the prior and the cost, (n,)."""
-        return decide(self.log_posterior, self.cost)
+        return self.kept.of("decided", lambda: decide(self.log_posterior, self.cost))
 
-    @cached_property
+    @property
     def confusion(self) -> Codes:
         """Number of rows by true and decided class, (K, K)."""
         K = len(self.classes)
@@ -181,15 +194,18 @@ class Evaluation:
         """Number of rows with likelihood 0 under every class."""
         return int(np.isneginf(self.log_likelihood.max(axis=1)).sum())
 
-    @cached_property
+    @property
     def cllr(self) -> float:
         """Cllr at equal priors, relative to log2 K bits; 1 for log-likelihoods that are all equal."""
         with _without_warnings():
-            return multiclass_cllr(self.log_likelihood, self.codes)
+            return self.kept.of("cllr", lambda: multiclass_cllr(self.log_likelihood, self.codes))
 
-    @cached_property
+    @property
     def min_cllr(self) -> float:
         """Cllr after the best calibration on these rows: monotone for two classes, else by a scale and offsets."""
+        return self.kept.of("min_cllr", self._min_cllr)
+
+    def _min_cllr(self) -> float:
         if len(self.classes) == 2:
             return min_cllr(*self.scores())
         with _without_warnings():
@@ -216,10 +232,10 @@ class Evaluation:
         """Normalised detection cost at the best threshold, for two classes."""
         return float(min_dcf(*self.scores(), *self._application()))
 
-    @cached_property
+    @property
     def per_class(self) -> dict[Any, ClassFigures]:
         """Figures of each class against the rest, by label."""
-        return {label: self._figures(label) for label in self.classes}
+        return self.kept.of("per_class", lambda: {label: self._figures(label) for label in self.classes})
 
     def scores(self, over: Hashable | None = None) -> tuple[Array, Flags]:
         """Compute the llr of one class against the rest.

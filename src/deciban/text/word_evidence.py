@@ -300,11 +300,10 @@ class FactorProblem:
         Offsets of classes without rows stay as given.
         """
         limits = np.cumsum([0, *(0 if words is None else len(words.at) for words in self.blocks)])
-        entries = sum(found.rows.nnz for found, _ in self.evidence) * self.rest.shape[1]
-        minima = each(
-            lambda penalty: replace(self, strengths=penalty * self.strengths).minimum(offsets),
-            penalties,
-            threads=None if entries >= LARGE else 1,
+        problems = [replace(self, strengths=penalty * self.strengths) for penalty in penalties]
+        large = sum(found.rows.nnz for found, _ in self.evidence) * self.rest.shape[1] >= LARGE
+        minima = (
+            each(lambda one: one.minimum(offsets), problems) if large else [one.minimum(offsets) for one in problems]
         )
         return [
             (
