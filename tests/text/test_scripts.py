@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from deciban import GenerativeClassifier, Text
 from deciban.kernels import forced
 from deciban.text.counting import count_rows
-from deciban.text.tokens import EMOJI, WITHOUT_SPACES, Tokens
+from deciban.text.kernels.scripts import EMOJI, WITHOUT_SPACES
+from deciban.text.tokens import Tokens
 
 BY_SCRIPT = Tokens(pattern=None)
 BLOCKS = ((0x20, 0x7E), (0xC0, 0x17F), (0x370, 0x3FF), (0xAC00, 0xACFF), (0x200C, 0x200D), (0xFE0E, 0xFE0F))

@@ -161,7 +161,7 @@ def test_the_fit_is_the_minimum_of_a_convex_objective(K):
     blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
     codes = lesson.members.codes
     prior = np.bincount(codes) / len(codes)
-    evidence = source_of(blocks[0])._evidence  # double precision
+    evidence = source_of(blocks[0]).exact_evidence()  # double precision
     scale = np.full((1, len(codes)), 0.4)
     problem = FactorProblem.of([evidence], scale, blocks, codes, np.log(prior), 3.0, OFFSET_SD)
     U, zero = len(problem.strength), np.zeros(K)
@@ -357,7 +357,7 @@ def test_evidence_of_words_that_stay_sums_to_the_left_out_scores(terms, body):
         clf.fit(texts, labels, sample_weight=weight)
         lesson = known_lesson(clf.predictor_.model, clf._batch(texts, labels, weight))
         (block,) = left_out_blocks(clf.predictor_, lesson.rows, lesson.members)
-        evidence = source_of(block)._evidence
+        evidence = source_of(block).exact_evidence()
     np.testing.assert_allclose(evidence.scores(np.ones(len(evidence.at))), np.asarray(block), rtol=1e-10)
 
 

@@ -319,7 +319,9 @@ class LengthAware(Calibrator):
     def __post_init__(self) -> None:
         lengths = self.reference_length, self.shortest
         if not (isfinite(self.log_scale) and isfinite(self.shrinkage) and all(1 <= long < np.inf for long in lengths)):
-            raise InputError(f"{self!r} is no calibrator: its scale must be finite and its reference length ≥ 1.")
+            raise InputError(
+                f"{self!r} is not a valid calibrator: its scale must be finite and its reference length ≥ 1."
+            )
 
     @classmethod
     def fit(
@@ -483,9 +485,11 @@ class Blockwise(Calibrator):
         alike = len({number.shape for number in blocks}) == 1 and all(number.ndim == 1 for number in numbers)
         long = alike and (np.stack(blocks[2:]) >= 1).all()
         if not (long and all(np.isfinite(number).all() for number in numbers)):
-            raise InputError("this is no calibrator: each block needs a finite scale and a reference length ≥ 1.")
+            raise InputError(
+                "this is not a valid calibrator: each block needs a finite scale and a reference length ≥ 1."
+            )
         if np.ndim(self.weights) != 1 or not ((np.asarray(self.weights) >= 0) & np.isfinite(self.weights)).all():
-            raise InputError("this is no calibrator: the weights of parts must be finite and ≥ 0.")
+            raise InputError("this is not a valid calibrator: the weights of parts must be finite and ≥ 0.")
 
     @classmethod
     def fit(

@@ -29,7 +29,7 @@ def two_class_scores(llr: ArrayLike, is_h1: ArrayLike) -> tuple[Array, Flags]:
     if not flags.any() or flags.all():
         held, missing = ("h1", "h0") if len(flags) and flags[0] else ("h0", "h1")
         raise InputError(
-            f"no row is of {missing}: {len(flags):,} rows, all of {held}. An llr is judged on rows of both classes; "
+            f"no row is of {missing}: {len(flags):,} rows, all of {held}. Figures of llrs need rows of both classes; "
             "add some, or check is_h1."
         )
     return scores, flags

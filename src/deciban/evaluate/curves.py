@@ -358,5 +358,7 @@ def _finite_log_odds(prior_log_odds: ArrayLike) -> Array:
     grid = np.atleast_1d(np.asarray(prior_log_odds, dtype=float))
     infinite = grid[~np.isfinite(grid)]
     if len(infinite):
-        raise PriorError(f"prior log odds of {infinite[0]}: a certain prior leaves nothing to judge. Give finite odds.")
+        raise PriorError(
+            f"prior log odds of {infinite[0]}: with a prior of 0 or 1 the evidence has no effect. Give finite odds."
+        )
     return grid

@@ -323,7 +323,7 @@ def _thresholds(prior: ArrayLike, c_miss: float, c_fa: float) -> float | Array:
 
 def _relative_costs(at: float | Array) -> tuple[Array, Array]:
     """Costs of a miss and of a false alarm over min(π̃, 1−π̃), from e^−t: no digits are lost where a class is rare."""
-    with np.errstate(over="ignore"):  # a prior below 1e−308: the rarer error costs inf, unless it never happens
+    with np.errstate(over="ignore"):  # a prior below 1e−308: the rarer error costs inf, unless its rate is 0
         return np.exp(np.maximum(np.negative(at), 0)), np.exp(np.maximum(at, 0))
 
 
@@ -342,7 +342,7 @@ def least_cost(tally: Tally, c_miss: Array, c_fa: Array) -> Array:
 
 
 def _product(rate: Array, cost: Array) -> Array:
-    """Rate times cost, 0 where the error never happens."""
+    """Rate times cost, 0 where the rate is 0."""
     rate, cost = np.broadcast_arrays(rate, cost)
     return np.multiply(rate, cost, out=np.zeros(rate.shape), where=rate > 0)
 
@@ -481,8 +481,8 @@ def cross_entropy(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayL
             f"no row is of class {shortlist(absent.tolist())}, which the prior says occurs. Add rows, or use log_loss."
         )
     surprise = np.bincount(numbers, weights=-_own(logs, numbers), minlength=len(prior))
-    happens = prior > 0  # rows of a class with prior 0 do not count
-    return float(prior[happens] @ (surprise[happens] / counts[happens])) / log(2)
+    possible = prior > 0  # rows of a class with prior 0 do not count
+    return float(prior[possible] @ (surprise[possible] / counts[possible])) / log(2)
 
 
 def multiclass_cllr(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike | None = None) -> float:

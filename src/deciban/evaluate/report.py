@@ -46,7 +46,7 @@ MAX_CLASSES = 5  # classes in the first line of the summary
 LEVEL = 0.95  # of the intervals in the summary
 REPEATS = 200  # of the bootstrap, for figures that are not means over rows
 BOOTSTRAPPED = 20_000  # rows up to which the interval of the EER is bootstrapped
-NO_BETTER = 1.64  # standard errors of the gain in log loss over the prior, below which it may be chance
+NO_BETTER = 1.64  # a gain in log loss over the prior of fewer standard errors may be chance
 FIGURES = {"error": "error_rate", "log loss": "log_loss", "Brier": "brier", "Cllr": "cllr", "EER": "eer"}
 COMMON = ("error_rate", "mean_cost", "log_loss", "log_loss_of_prior", "brier", "expected_calibration_error")
 OF_EVIDENCE = ("cllr", "min_cllr", "calibration_loss")
@@ -95,7 +95,7 @@ class Evaluation:
     learnt : bool, default=False
         Whether the rows were learnt, and each was scored by a model without it.
     selected_on : sequence of str, default=()
-        What was chosen by looking at these same rows, such as "calibration", or the figure it was chosen by.
+        Names of choices that were made by means of these rows, such as "calibration", or of the figures used for them.
     groups : array-like of int of shape (n,), optional
         Rows of the same group depend on each other; intervals take it into account.
 
@@ -327,7 +327,7 @@ class Evaluation:
             return -log_posterior(self.log_likelihood, np.full(K, -np.log(K)))[own] / np.log(max(K, 2))
 
     def verdict(self) -> str | None:
-        """Say that the scores are no better than the prior, if these rows do not show that they are.
+        """Describe a failure: the scores are no better than the prior, as far as these rows show.
 
         Returns
         -------
@@ -447,7 +447,7 @@ class Evaluation:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """No warning of impossible rows, which the posterior gives once and the summary counts."""
+    """Suppress warnings of impossible rows: the posterior warns once, and the summary counts the rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImpossibleRowWarning)
         yield

@@ -26,10 +26,10 @@ Weights ≥ 0 for parts of a score, beside a score whose scales were fitted befo
     P(c|x) = softmax_c( v·g_0(x|c) + Σ_e w_e·g_e(x|c) + b_c + log π_c ),      v ≥ v_least, w ≥ 0
     minimise  − Σ_i log P(c_i|x_i)  +  λ/2·(Σ_e w_e² + (v − 1)²)  +  Σ_c b_c²/(2·OFFSET_SD²)
 
-Weights are ≥ 0: a negative weight on left-out evidence reads off the label, since a row that is taken out of the counts
-of its own class makes the evidence for that class weaker. Parts enter in rounds: those along whose weights the loss
-falls most, by gradient² / curvature, and then all weights are fitted by projected Newton steps. The objective is
-convex.
+Weights are ≥ 0: a negative weight on left-out evidence would reveal the label, because the evidence of a row for its
+own class is weaker once the row is left out of the counts of that class. Parts enter in rounds: those along whose
+weights the loss falls most, by gradient² / curvature. Then all weights are fitted by projected Newton steps. The
+objective is convex.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ MakePenalty = Callable[[Array, int, int, int], Penalty]
 
 
 def weak_penalty(spread: Array, J: int, K: int, n: int) -> Penalty:
-    """Just enough to keep the scale finite where scores separate the rows: at most about 2·log n nats."""
+    """Return a penalty that keeps the scale finite where scores separate the rows: at most about 2·log n nats."""
     centre = np.zeros(J + K)
     centre[: len(spread)] = [-log(one) for one in spread]
     return Penalty(centre, np.diag(np.repeat([1.0, 0.01], [J, K])) / n**2, np.zeros(J + K))
 
 
 def informative_penalty(spread: Array, J: int, K: int, n: int) -> Penalty:
-    """The prior of the module's docstring."""
+    """Return the penalty of the Normal prior in the docstring of this module."""
     B, P = len(spread), J + K
     centre, precision, above = np.zeros(P), np.zeros((P, P)), np.zeros(P)
     centre[:B] = [-log(max(1.0, one / PLAUSIBLE_NATS)) for one in spread]
@@ -374,9 +374,9 @@ WEIGHT_TOLERANCE = 1e-3  # nats over all rows that a step of weights still gains
 ROUNDS = 3
 PARTS_PER_ROUND = 10
 LEAST_MAIN = 0.01  # weight v of the score that was fitted before
-LEAST_GAIN = 3.0  # nats over all rows that a part must promise
+LEAST_GAIN = 3.0  # nats over all rows: least expected gain of a part that enters
 SHARE_PENALTY, TOTAL_PENALTY = 1.0, 1000.0  # nats per squared unit: of each share, and of their sum less 1
-HELD = 1e9  # precision of parameters that stay where they are
+HELD = 1e9  # precision of parameters that are held fixed
 
 
 class Weights(NamedTuple):
@@ -427,8 +427,8 @@ def fit_weights(
 def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array, surprise: float = 0.0) -> Array:
     """Fit shares ≥ 0 of several scores (n, K) of the same rows, by the log loss of their weighted sum.
 
-    The sum of the shares is held near 1, by a penalty of TOTAL_PENALTY nats for each squared unit. `surprise` is how
-    many wrong rows are expected beside these: where all rows are right, nothing else limits the evidence.
+    The sum of the shares is held near 1, by a penalty of TOTAL_PENALTY nats for each squared unit. `surprise` is the
+    number of wrong rows that are expected besides these: it limits the evidence where all rows are right.
 
     >>> codes = np.array([0, 1] * 50)
     >>> truth, noise = 3.0 * np.eye(2)[codes], np.random.default_rng(0).normal(0, 3, (100, 2))
@@ -448,7 +448,7 @@ def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array, surprise: fl
     first, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
     share = log_probability(prior[kept] / prior[kept].sum())
     centre = first.copy()
-    if surprise and K > 1:  # a linear term moves the centre of a quadratic penalty
+    if surprise and K > 1:  # adding a linear term to a quadratic penalty moves its centre
         centre[:P] -= np.linalg.solve(precision[:P, :P], surprise * _mean_evidence(given, numbers, np.exp(share)))
     some = possible if possible.any() else None
     problem = WeightProblem(relative_scores(given), some, numbers, share, centre, precision, least)

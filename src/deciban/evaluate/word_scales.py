@@ -9,8 +9,9 @@ the words and the offsets b are then fitted to leave-one-out evidence, with the 
 
 per fit, not per row: a word that occurs often may have a scale far from the common one. The scale that evidence has
 after calibration is s·u, so that λ has the same meaning for collections whose common scales differ (0.04 to 0.6).
-Factors are ≥ 0: on left-out evidence a negative one reads off the label, since leaving a document out lowers the counts
-of its words in its own class. Rows of classes that have no other row are left out. `text/word_evidence.py` has the fit.
+Factors are ≥ 0: on left-out evidence a negative one would reveal the label, because leaving a document out lowers the
+counts of its words in its own class. Rows of classes that have no other row are left out. The fit is in
+`text/word_evidence.py`.
 """
 
 from __future__ import annotations

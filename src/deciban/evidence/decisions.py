@@ -4,8 +4,8 @@
     π̃           = π·C_miss / (π·C_miss + (1−π)·C_fa)                   two classes: the effective prior of h1
     decide h1     when llr(x) > −log π̃/(1−π̃)
 
-Posteriors are (n, K), given as probabilities or as their logarithms. The two cannot be confused: logarithms are never
-positive, and each row has a positive probability. Logarithms also decide rows whose probabilities underflow.
+Posteriors are (n, K), given as probabilities or as their logarithms. The two are told apart by their signs: logarithms
+are never positive, and each row has a positive probability. Logarithms also decide rows whose probabilities underflow.
 
 Reference: Duda, Hart & Stork, Pattern Classification, 2nd ed., section 2.2.
 """
@@ -285,7 +285,7 @@ def with_unsure(
         mask |= (np.exp(posterior) if _is_log(posterior) else posterior)[rows, decided] < unsure
     if reject_cost is not None:
         if not 0 <= reject_cost < inf:
-            raise CostError(f"reject_cost is {reject_cost!r}; saying 'unsure' must cost a finite number ≥ 0.")
+            raise CostError(f"reject_cost is {reject_cost!r}; the cost of 'unsure' must be a finite number ≥ 0.")
         cost = 1.0 - np.eye(posterior.shape[1]) if cost is None else cost
         mask |= expected_cost(posterior, cost)[rows, decided] > reject_cost
     return mask
@@ -328,7 +328,7 @@ def threshold(
     miss = log_probability(prior) + log_probability(c_miss - c_hit)
     alarm = log_probability(1 - prior) + log_probability(c_fa - c_pass)
     if np.isneginf(np.maximum(miss, alarm)).any():
-        raise CostError("no possible error has a cost, so every decision is as good. Let c_miss and c_fa be > 0.")
+        raise CostError("no possible error has a cost, so that all decisions cost the same. Give c_miss and c_fa > 0.")
     nats = alarm - miss
     return nats if np.ndim(nats) else float(nats)
 

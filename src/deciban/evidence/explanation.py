@@ -26,7 +26,7 @@ BAR_LENGTH = 30  # characters of the longest bar; where it suffices, a character
 
 
 class Explanation:
-    """The evidence of each part of each row for one class over another; prints itself as a table with bars.
+    """The evidence of each part of each row for one class over another; printed as a table with bars.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def _scientific(log10: float) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """A number of things as text.
+    """Write a number with its noun.
 
     >>> count(1, "row"), count(1200, "class", "classes")
     ('1 row', '1,200 classes')

@@ -181,7 +181,7 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | 
     """
     joint = log_joint(log_likelihood, log_prior, out)
     posterior = log_softmax(joint, out=joint)
-    suspect = posterior[:, 0] == -np.inf  # one class alone: testing all of them is slower
+    suspect = posterior[:, 0] == -np.inf  # candidates by one class: testing all of them is slower
     if not suspect.any():
         return posterior
     rows = np.flatnonzero(suspect)
@@ -360,7 +360,9 @@ def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> 
     """Log-density under the other classes together: log Σ_{j≠over} P(j|not over) f(x|j)."""
     K = log_likelihood.shape[1]
     if K == 1:
-        raise InputError("the model has one class: there is no rest to weigh it against. Learn a second class first.")
+        raise InputError(
+            "the model has one class: there is no other class to compare it with. Learn a second class first."
+        )
     rest = np.delete(np.arange(K), over)
     weights = np.atleast_2d(np.zeros(K) if log_prior is None else np.asarray(log_prior, dtype=float))[:, rest]
     weights = np.where(np.isneginf(weights).all(axis=1, keepdims=True), 0.0, weights)
@@ -368,7 +370,7 @@ def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> 
 
 
 def warn_impossible(rows: NDArray[np.intp], where: str, answer: str) -> None:
-    """One warning for all impossible rows of the caller's caller, with their number and the first positions."""
+    """Warn once of all impossible rows, with their number and the first positions; as of the caller's caller."""
     named = rows.tolist()
     count, names = ("1 row has", "row") if len(named) == 1 else (f"{len(named):,} rows have", "rows")
     warnings.warn(
@@ -416,8 +418,8 @@ class EstimatedPrior:
 def estimate_prior(log_likelihood: ArrayLike) -> EstimatedPrior:
     """Estimate the class proportions of a batch by maximum likelihood.
 
-    n rows cannot show that a class has no share: a maximum below half a row, 1/(2n), is raised to it, unless every row
-    is impossible under the class.
+    A proportion below half a row, 1/(2n), is raised to that, because n rows cannot show that a class is absent; not if
+    every row is impossible under the class.
 
     Standard errors come from the observed information; at a proportion of 0 they are those of the estimate without the
     constraint, which is too large. Rows that are impossible under every class are left out, with a warning.
@@ -457,7 +459,7 @@ def estimate_prior(log_likelihood: ArrayLike) -> EstimatedPrior:
 
 
 def _at_least_half_a_row(likelihood: Array, prior: Array) -> Array:
-    """Raise proportions below 1/(2n) of classes that some row may belong to; the others make room in proportion."""
+    """Raise proportions below 1/(2n) of classes that some row may belong to; the others are lowered in proportion."""
     least = 1 / (2 * len(likelihood))
     few = (prior < least) & likelihood.any(axis=0)
     if not few.any():
@@ -497,7 +499,7 @@ def _newton_point(ratio: Array, prior: Array, gain: Array) -> Array:
 
 
 def _step(likelihood: Array, prior: Array, by_em: Array, newton: Array) -> Array:
-    """The longest of the halved Newton steps that beats the EM step, else the EM step."""
+    """Return the longest of the halved Newton steps with a higher objective than the EM step, else the EM step."""
     best = by_em / by_em.sum()
     height = np.log(likelihood @ best).sum() - PROPORTIONS_TOLERANCE / 10  # near the maximum, differences are rounding
     for part in 0.5 ** np.arange(8):

@@ -1,8 +1,8 @@
 """Choices of a family of texts: the candidates among which labels choose, their scores in folds, and the usual choices.
 
-The sums of a fold are subtracted from those of all documents as arrays, under one numbering of the words that occur in
-the documents. Candidates that differ in the prior alone share these sums, and what each document removes from them.
-Words that no other document has leave the vocabulary, and with them their share of the prior.
+Folds: the sums of a fold are subtracted from those of all documents as arrays, with one numbering of the words that
+occur in the documents. Candidates that differ in the prior alone share these sums, and what each document removes from
+them. Words that no other document has leave the vocabulary, and with them their share of the prior.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from deciban.text.family import Text
 
 PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior first
-POOLED_COUNTS = (3.0, 1.0, 0.3, 0.1, 0.03)  # likewise, where they are spread as the words of all classes are
+POOLED_COUNTS = (3.0, 1.0, 0.3, 0.1, 0.03)  # likewise, where they are proportional to the frequencies of words
 TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
 CHARACTERS = (2, 4)  # lengths of runs of characters
 SHORT = 200  # mean number of characters of documents, up to which runs of characters are a candidate
-ENOUGH_ROWS = 100  # fewer do not show that characters are better
-ENOUGH_FOR_PAIRS = 1_000  # of short documents; fewer do not show that pairs of words are better
+ENOUGH_ROWS = 100  # rows from which runs of characters are a candidate; with fewer, the comparison is too noisy
+ENOUGH_FOR_PAIRS = 1_000  # short documents from which pairs of words are a candidate, for the same reason
 
 
 def candidate_lines(text: Text, X: TextRows, members: Members) -> list[list[Text]]:
-    """Return a line of pseudo-counts for each transform, each spread of them, and each kind of features."""
+    """Return a list of pseudo-counts for each transform, each spread of pseudo-counts, and each kind of features."""
     made: list[list[Text]] = []
     for features, transforms, bases in _features(text, X):
         features = with_words(features, X, members)
@@ -80,7 +80,7 @@ def _line(text: Text, base: Any) -> list[Text]:
 
 
 def _with_pseudo_count(text: Text, pseudo_count: float) -> Text:
-    """Copy with another pseudo-count; the other options were checked."""
+    """Return a copy with another pseudo-count, without checking the options again."""
     other = copy(text)
     object.__setattr__(other, "pseudo_count", pseudo_count)
     return other
@@ -95,7 +95,7 @@ def usual_choices(text: Text) -> Text:
 
 
 def with_words(text: Text, X: TextRows, members: Members) -> Text:
-    """Freeze the vocabulary that the limits leave of the first documents."""
+    """Freeze the vocabulary: the words of the first documents that are within the limits."""
     if text.fixed_vocabulary is not None or text.limits.none:
         return text
     X, members = X.with_members(members)
@@ -107,7 +107,7 @@ def with_words(text: Text, X: TextRows, members: Members) -> Text:
 
 
 def with_idf(text: Text, X: TextRows, members: Members) -> Text:
-    """Freeze the inverse document frequencies of the first documents, where they decide what is summed."""
+    """Freeze the inverse document frequencies of the first documents, where the sums depend on them."""
     if not (text.terms.idf and text.terms.unit) or text.idf is not None:
         return text
     X, members = X.with_members(members)
@@ -120,7 +120,7 @@ def with_idf(text: Text, X: TextRows, members: Members) -> Text:
 # -- folds -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class FoldSums:
-    """The sums without a fold, and the documents under the numbers of the words that are left."""
+    """The sums without a fold, and the documents with the numbers of the words that these sums hold."""
 
     learnt: LearntWords
     removal: PlainRemoval | CompiledRemoval  # of each of the other documents

@@ -1,7 +1,7 @@
 """Counting documents in one pass over the text: a sparse row for each document, or sums per class.
 
-Large inputs go to compiled kernels, in threads where there are cores; small ones to plain Python. Unweighted counts are
-the same to the bit either way; all counts are for any number of threads. `TextRows` are the documents as the family
+Large inputs are counted by compiled kernels in threads, small ones in plain Python. Unweighted counts are the same to
+the bit either way, and all counts are the same for any number of threads. `TextRows` are the documents as the family
 takes them; the rows of one batch share the counts that were made of it.
 """
 
@@ -23,7 +23,7 @@ from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
 Steps = Callable[[int], Array]  # (m + 1,): what the t-th occurrence of a feature adds, for t ≤ m
-Places = Callable[[Vocabulary, Vocabulary], Array]  # what `Vocabulary.positions` returns
+Places = Callable[[Vocabulary, Vocabulary], Array]  # `Vocabulary.positions`, or a function that keeps its results
 PAIRS = 2  # pairs of vocabularies whose columns are kept: those of a fold are needed several times
 UNKNOWN = -1  # length of a document that was not read yet
 MISSING = ""  # the text that stands for a missing document
@@ -42,7 +42,7 @@ class Counted(NamedTuple):
         return Counted(self.matrix[rows], self.vocabulary, self.lengths[rows])
 
     def under(self, vocabulary: Vocabulary, columns: Places | None = None) -> Counted:
-        """Return the counts under the columns of another vocabulary; `columns` may know where its words are."""
+        """Return the counts under the columns of another vocabulary, which `columns` finds (`Vocabulary.positions`)."""
         rows = self.matrix
         if vocabulary is self.vocabulary or (not vocabulary.unk and vocabulary.names.equals(self.vocabulary.names)):
             return self
@@ -162,7 +162,7 @@ def _first_columns(part: _Read, levels: Sequence[Array], V: int) -> Iterator[Arr
     for streams in part.streams:
         tokens = interleaved([Stream(place[ids], lengths) for place, (ids, lengths) in zip(levels, streams)]).ids
         at = np.arange(len(tokens))
-        first[tokens[::-1]] = at[::-1]  # of equal tokens, the first one is written last
+        first[tokens[::-1]] = at[::-1]  # written in reverse, so that the first of equal tokens stays
         yield tokens[first[tokens] == at]
 
 
@@ -220,8 +220,8 @@ class DocumentCounts:
 
     and the columns that the words of one vocabulary have in another, for the last pairs.
 
-    Documents that are read several times (candidates are judged, then sums collected, then scores calibrated on a
-    sample) are therefore counted once.
+    Documents are read several times: candidates are compared, sums collected, and scores calibrated on a sample. The
+    documents are counted once.
     """
 
     def __init__(self, n: int) -> None:
@@ -369,7 +369,7 @@ class TextRows:
         return self.counts.holds(tokens, self.at)
 
     def already_counted(self, tokens: Tokens) -> Array:
-        """Return the positions of the documents whose counts are kept."""
+        """Return the positions of the documents that have counts."""
         return self.counts.known(tokens, self.at)
 
     def count(self, tokens: Tokens) -> Counted:
@@ -390,7 +390,7 @@ class TextRows:
     def count_by(self, vocabulary: Vocabulary, tokens: Tokens) -> Counted:
         """Count these documents under the columns of a vocabulary; counts that are kept are used."""
         found, kept = self.counts.find(tokens, self.at)
-        if kept is None or 2 * len(found) < len(self):  # joining rows takes longer than reading some of them again
+        if kept is None or 2 * len(found) < len(self):  # stacking would take longer than reading all
             counted = count_documents(self.documents, tokens, vocabulary)
         elif len(found) == len(self):
             counted = kept.under(vocabulary, self.counts.places)
@@ -454,7 +454,7 @@ class ClassCounts:
 
 
 class ClassCounter:
-    """Counts per class of documents that come in batches; mutable. A class begins with its first document.
+    """Counts per class of documents that come in batches; mutable. Classes may be added with later batches.
 
     >>> counter = ClassCounter()
     >>> counter.add(["to be or"], np.array([0])), counter.add(["not to be"], np.array([1]))
@@ -485,7 +485,9 @@ class ClassCounter:
         documents = Documents.of(texts)
         codes = _checked(codes, len(documents), None)
         if (weight is not None) != self.weighted:
-            raise InputError("weights are given for every batch or for none, as said at the beginning.")
+            raise InputError(
+                f"weights must be given for {'every batch' if self.weighted else 'no batch'} of this counter."
+            )
         return self.passed.checked(lambda: self.take(documents, 0, len(documents), codes, weight))
 
     def take(self, documents: Documents, first: int, last: int, codes: Array, weight: Array | None) -> Array:

@@ -5,7 +5,7 @@ reads; otherwise documents are counted first.
 
 The logarithms of 200,000 words in 20 classes take 30 ms. A model that has just learnt a lesson answers about a few
 texts at once and needs the weights of their words only: `WordWeights` computes the whole table when many texts are
-scored, or in steps while nothing else is to do.
+scored, or in steps while the process is idle.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class OneText(Protocol):
         """Return the scores of a text, (K,), or its log-probabilities, and the number of its features."""
 
     def with_finish(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
-        """Return one that gives log-probabilities."""
+        """Return a scorer that gives log-probabilities."""
 
 
 class Scorer:
@@ -214,7 +214,7 @@ class Scorer:
         return out, lengths
 
     def _read_weights(self, stream: Stream, many: bool) -> tuple[Stream, Array]:
-        """Return a stream and the weights that its ids stand for: all, or those of its words if there is no table."""
+        """Return a stream and the weights of its ids: all weights, or those of its words if there is no table yet."""
         if many or self.table.complete:
             return stream, self.weights
         at, ids = np.unique(stream.ids, return_inverse=True)
@@ -226,7 +226,7 @@ class Scorer:
         return self._one
 
     def _made(self) -> OneText:
-        """Return what scores one text: a kernel for plain words, else the general way."""
+        """Make the function that scores one text: a kernel for plain words, else the general way."""
         tokens = self.tokens
         plain_words = tokens.compiled and tokens.unit == "word" and tokens.ngrams == (1, 1)
         if self.binary or not plain_words or tokens.stem or tokens.stop_words:
@@ -238,7 +238,7 @@ class Scorer:
         return SingleDocumentScorer(reader.reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
 
     def _few(self, passed: DocumentPass, texts: list[Any]) -> tuple[Array, Array] | None:
-        """Score a few short texts in plain Python; None where one is not a text: the long way then raises the error."""
+        """Score a few short texts in plain Python; None where one is not a text, for which the general way raises."""
         reader, outside = passed.reader(), len(self.vocabulary) if self.vocabulary.unk else None
         passed.done(reader)  # a plain reader of a vocabulary does not change while it reads
         try:
@@ -259,7 +259,7 @@ class Scorer:
         return out, lengths
 
     def _amounts(self, times: Collection[int]) -> Array:
-        """Return the amounts of features that occur so often."""
+        """Return the amounts of features, by the number of times that each occurs."""
         often = np.fromiter(times, np.intp, len(times))
         most = int(often.max(initial=1))
         if most >= len(self._totals):
@@ -269,7 +269,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _OneOfMany:
-    """Scores one text at a time as it would many; the numpy version of `SingleDocumentScorer`."""
+    """Scores one text by the function for many; the general version of `SingleDocumentScorer`."""
 
     scorer: Scorer
     finish: Finish | None = None
@@ -286,7 +286,7 @@ class _OneOfMany:
 # -- densities ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class WordCells:
-    """Words, and the density of their counts: of all of them, or, where that is possible, word by word."""
+    """Words, and functions of the density of their counts: of all words at once, or word by word where possible."""
 
     axis: Axis
     density: Callable[[], Density]
@@ -298,7 +298,7 @@ class LogTable:
     """The density of counts that a `TextDensity` reads, computed at its first use; mutable, owned by one density.
 
     The logarithms of all words take as long as counting the documents. A fit does not need them, and an answer about
-    a few texts only those of their words.
+    a few texts needs those of their words only.
     """
 
     make: Callable[[], WordCells]
@@ -481,7 +481,7 @@ class TextDensity(Density):
         yield from self.table.steps()
 
     def lesson_steps(self) -> Iterator[None]:
-        """Make what later lessons share, if that was not done yet, in short steps."""
+        """Make the base vocabulary and the table of counts that later lessons share, in short steps."""
         yield from steps_to_base(self.vocabulary, self.text.tokens)
         cells = self.table.cells().cells
         if cells is not None and isinstance(cells.counts, ChangedColumns) and cells.counts.is_long:

@@ -48,8 +48,8 @@ PLAIN_BYTES = 2**20  # of text that plain Python reads where nothing is compiled
 WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
 BYTES_PER_RANGE = 2**24  # of documents that one thread reads; fewer are not worth a thread
 MOST_RANGES = 16  # each has a table of the words found, and the tables are merged in one thread
-ROUNDED_RANGES = 4  # as many where sums are rounded, and must not depend on the number of threads
-TEXTS_AT_A_TIME = 2**12  # of which the size is summed
+ROUNDED_RANGES = 4  # ranges where sums are rounded: their number must not depend on the number of threads
+TEXTS_AT_A_TIME = 2**12  # texts whose sizes are summed in one step
 WORDS_AT_A_TIME = 2**12  # put into a dict in one step
 BYTES_PER_WORD = 2  # of text that plain Python reads while one word is put into the table of a compiled reader
 
@@ -113,7 +113,7 @@ class Documents:
             some = self.texts[start : start + TEXTS_AT_A_TIME]
             try:
                 total += sum(map(len, some))
-            except TypeError:  # what is not a text is refused when it is read
+            except TypeError:  # not a text; refused when it is read
                 total += sum(len(text) for text in some if isinstance(text, str))
             if total >= size:
                 return True
@@ -245,7 +245,7 @@ def _refuse_first_bad(texts: list[Any], begin: int, end: int) -> None:
 
 
 def is_large(documents: Documents, words: int = 0) -> bool:
-    """Whether there is enough text for the kernels, if a table of so many words must be made first."""
+    """Whether the text is long enough for compiled kernels, if a table of so many words must be made first."""
     large = documents.at_least(SMALL_WORK // WORK_PER_BYTE + BYTES_PER_WORD * words)
     return compiled(SMALL_WORK if large else 0)
 
@@ -254,7 +254,7 @@ def read_compiled(documents: Documents, tokens: Tokens) -> bool:
     """Whether compiled kernels read the documents.
 
     Up to `PLAIN_BYTES` they do so only where their machine code is at hand: compiling takes longer than plain Python.
-    What they return is the same to the bit.
+    Both return the same numbers to the bit.
     """
     if not is_large(documents):
         return False
@@ -370,7 +370,7 @@ def runs_within(words: Sequence[str], low: int, high: int) -> tuple[Array, Seque
     number[order] = np.arange(len(order))
     runs = number[found]
     at = np.empty(len(order), np.int64)
-    at[runs] = np.arange(len(runs))  # a place where each of them occurs
+    at[runs] = np.arange(len(runs))  # a position at which each run occurs
     return runs, [joined[a:b] for a, b in zip(begin[at].tolist(), end[at].tolist())], sizes
 
 
@@ -407,7 +407,7 @@ def _numbered(items: Iterable[Any]) -> tuple[Array, list[Any]]:
 def _by_first_occurrence(ids: Array, size: int) -> Array:
     """Return the numbers 0 … size − 1, each of which occurs, in the order of their first occurrence."""
     first = np.empty(size, np.int64)
-    first[ids[::-1]] = np.arange(len(ids))[::-1]  # of equal numbers, the first one is written last
+    first[ids[::-1]] = np.arange(len(ids))[::-1]  # written in reverse, so that the first of equal numbers stays
     return np.argsort(first)
 
 
@@ -459,7 +459,7 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
 
 
 def _numbers(tokens: Tokens, vocabulary: Vocabulary) -> dict[str, int] | DeltaNumbers:
-    """Return the column of each word; where a vocabulary came from a base, the dict of the base is kept for it."""
+    """Return the column of each word; for a vocabulary with a base, by the dict of the base, which is kept."""
     delta = vocabulary.delta
     if delta is None:
         return {name: at for at, name in enumerate(vocabulary)}
@@ -470,9 +470,9 @@ def _numbers(tokens: Tokens, vocabulary: Vocabulary) -> dict[str, int] | DeltaNu
 
 
 def steps_to_base(vocabulary: Vocabulary, tokens: Tokens) -> Iterator[None]:
-    """Make a vocabulary of many changes the base of later ones, with its reader, in steps of a few milliseconds.
+    """Make a vocabulary with many changes the base of later changes, with its reader, in steps of a few milliseconds.
 
-    Otherwise a lesson does it at once, when there are `MOST_CHANGES`: 0.15 s for 200,000 words.
+    Without these steps, the lesson that reaches `MOST_CHANGES` makes the base at once: 0.15 s for 200,000 words.
     """
     delta = vocabulary.delta
     if delta is None or delta.base.readers.newer is not None or not delta.is_long:
@@ -551,9 +551,10 @@ class DocumentPass:
         fast: bool = False,
         rounded: bool = False,
     ) -> None:
-        """`rounded` sums depend on the ranges of documents: these are then the same for any number of threads.
+        """With `rounded` sums, the ranges and the kind of reader depend on the documents alone.
 
-        They also depend on the version of the code, which is then chosen by the size of the documents alone.
+        Rounded sums differ with the ranges and with the kind of reader, and must not depend on the number of threads or
+        on machine code on disk.
         """
         self.documents, self.tokens, self.vocabulary, self.threads = documents, tokens, vocabulary, threads
         if fast:
@@ -574,7 +575,7 @@ class DocumentPass:
         return number
 
     def chunks(self, first: int, last: int) -> Iterator[Chunk]:
-        """Yield documents `first` to `last` in chunks for which the cache has room."""
+        """Yield documents `first` to `last` in chunks that fit into the processor cache."""
         return self.documents.chunks(first, last, CHUNK_BYTES if self.fast else PLAIN_CHUNK)
 
     def run(self, act: Callable[[int, int], Result]) -> list[Result]:
@@ -602,7 +603,7 @@ class DocumentPass:
         return self.vocabulary.readers.take(kind, lambda: self._made(frequency))
 
     def done(self, reader: Any, arranged: bool = False) -> None:
-        """Give back a reader of a vocabulary."""
+        """Return a reader of a vocabulary to the pool of the vocabulary."""
         if self.vocabulary is not None:
             self.vocabulary.readers.put(self._kind(arranged), reader)
 

@@ -54,7 +54,7 @@ from deciban.text.word_evidence import LeftOutWords, by_word
 
 READINGS = ("multinomial", "bernoulli", "polya")
 BASES = ("flat", "pooled", "auto")
-IN_SUMS = ("transform", "unit", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
+IN_SUMS = ("transform", "unit", "ngrams", "min_df", "words", "idf")  # hyper-parameters on which the sums depend
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +94,7 @@ class Text(Family[TextStats]):
     analyser : callable or None, default=None
         Function from a text to its features, instead of all options about words above.
     vocabulary : {"learnt", "growing"} or iterable of str, default="learnt"
-        "learnt" and "growing" take the words of every document learnt; a list is given once and for all. Words
+        "learnt" and "growing" take the words of every document learnt; a list is fixed. Words
         outside a learnt vocabulary are not counted, those outside a growing or given one as the word <unk>.
     min_df, max_df : int or float, default=1, 1.0
         Fewest and most documents that a word of a learnt vocabulary is in; a share of them if not an integer. The
@@ -386,7 +386,7 @@ class Text(Family[TextStats]):
     # -- choices -------------------------------------------------------------------------------------------------------
     @property
     def open(self) -> bool:
-        """Whether the first documents must be seen before any are summed."""
+        """Whether there are choices to make from the first documents before any are summed."""
         asked = self.pseudo_count == "auto" or self.ngrams == "auto" or self.unit == "auto"
         asked = asked or (self.transform == "auto" and self.reading != "bernoulli")
         return asked or self._open_words or (self.terms.idf and self.terms.unit and self.idf is None)
@@ -406,12 +406,12 @@ class Text(Family[TextStats]):
 
     @property
     def calibration(self) -> str:
-        """By word, and by the length of the document; by the length alone where words have no probability each."""
+        """Method of calibration: "features" is by word and length, "length" by the length of the document alone."""
         return "features" if self.reading == "multinomial" else "length"
 
     @property
     def not_mixable(self) -> str:
-        """The reason and the remedy."""
+        """Why the family cannot be a mixture component, and what to do instead."""
         return (
             "every iteration would read the documents again. Count words once, with deciban.sklearn.CountVectorizer, "
             "and mix the counts: Mixture(Multinomial(), 2)."
@@ -430,12 +430,12 @@ class Text(Family[TextStats]):
         Returns
         -------
         list of list of Text
-            A line of pseudo-counts for each transform and each length of runs.
+            Candidates that differ in the pseudo-count, for each transform and each length of runs.
         """
         return candidate_lines(self, X, members)
 
     def without_labels(self, X: TextRows, members: Members) -> Text:
-        """Return the usual choices, where no labels can judge: words, counts, and a pseudo-count of 1.
+        """Return the usual choices for a fit without labels: words, counts, and a pseudo-count of 1.
 
         Parameters
         ----------
@@ -516,7 +516,7 @@ class Text(Family[TextStats]):
         return LeaveOneOut(self, stats, X, members, rule)
 
     def choose(self, stats: TextStats, rows: tuple[TextRows, Members] | None = None, rule: Rule = "mean") -> Text:
-        # labels judge candidates before rows are summed; what they left open becomes the usual choice
+        # candidates were compared by labels before rows are summed; choices that are still open take their usual values
         if not self.open:
             return self
         return usual_choices(self) if rows is None else self.without_labels(*rows)
@@ -558,7 +558,7 @@ class Text(Family[TextStats]):
 
     @property
     def shared(self) -> bool:
-        """Whether a document changes the densities of other classes: through pseudo-counts spread as all words are."""
+        """Whether a document changes the densities of other classes, through pooled pseudo-counts."""
         return self.base == "pooled"
 
     def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
@@ -601,7 +601,7 @@ def _tokens(text: Text) -> Tokens:
 
 
 def _may_choose_unit(text: Text) -> bool:
-    """Whether labels may choose between words and characters: no option asks for words, or makes other choices."""
+    """Whether labels may choose between words and characters: no option is given that decides it."""
     words = (text.stop_words, text.stem, text.pattern, text.analyser, text.words, text.idf, text.most)
     plain = all(option is None for option in words) and text.vocabulary == "learnt" and text.min_df in (0, 1)
     labels_choose = text.pseudo_count == "auto" and text.reading == "multinomial" and text.transform == "auto"
@@ -619,7 +619,9 @@ def _check_options(text: Text) -> None:
     if text.reading not in READINGS:
         raise HyperparameterError(f"reading={text.reading!r} must be one of {', '.join(READINGS)}.")
     if text.transform != "auto" and text.reading == "bernoulli" and Terms.of(text.transform) != Terms("binary"):
-        raise HyperparameterError(f"transform={text.transform!r}: a Bernoulli reading knows presence alone.")
+        raise HyperparameterError(
+            f"transform={text.transform!r}: a Bernoulli reading counts presence alone. Use 'binary'."
+        )
     if text.pseudo_count != "auto":
         check_strength("Text", text.pseudo_count, None)
     if text.reading == "bernoulli" and text.pseudo_count in ("evidence", "loo"):
@@ -647,7 +649,9 @@ def _check_given(words: Vocabulary) -> None:
     if not len(words):
         raise InputError("the vocabulary that was given is empty. Give words, or vocabulary='learnt'.")
     if UNK in words:
-        raise InputError(f"{UNK} stands for words outside the vocabulary: it is there without being listed.")
+        raise InputError(
+            f"{UNK} stands for words outside the vocabulary, and has a column already. Leave it out of the list."
+        )
 
 
 def _shown(value: Any) -> str:

@@ -1,15 +1,14 @@
 """Leave-one-out scores of documents: a document's own words lose its counts in its own class.
 
-A model that had never seen the document would not know the words that only it holds. They are not in its vocabulary, so
-they have no share of the prior in any class, and they score as any unknown word does: not at all, or as <unk>. With A
-the pseudo-counts α_j of all words, less those that leave the vocabulary with the document, and L the terms of the words
-that stay,
+Words that no other document holds leave the vocabulary with the document. They have no share of the prior in any class,
+and score as unknown words do: 0, or as <unk>. With A the sum of the pseudo-counts α_j of the words that stay, and L the
+sum of the terms x of those of them that the document holds,
 
     multinomial   Σ x log(N_j + α_j) − L log(N + A)
     polya         Σ log (N_j + α_j)^(x) − log (N + A)^(L)
     bernoulli     words that leave are neither present nor absent
 
-Pseudo-counts that are spread as the words of all classes are held: they depend on no label.
+Pseudo-counts that are proportional to the frequencies of words are held fixed: they do not depend on labels.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ if TYPE_CHECKING:
     from deciban.text.family import Text
 
 Prior: TypeAlias = tuple[Array, float]  # the pseudo-count of each word, (V,), and the sum of those of all words
-GROUPS = 16  # words that occur so often or more take a logarithm each
+GROUPS = 16  # occurrences in a document from which a word takes a logarithm of its own
 LARGE_MODEL = 2**22  # counts of a model above which documents are scored in parts
 PART = 4_096  # documents in a part, in which few of the words occur
-LEFT_OUT_IN_NUMPY = 4.0  # times the usual work that numpy takes: most of it are calls that do little for each entry
+LEFT_OUT_IN_NUMPY = 4.0  # work of the numpy version over the usual estimate: many calls, with little work per entry
 ENTRY_WORK = 40  # elementary operations of a word of a document, and one for each class
 
 
@@ -219,7 +218,9 @@ class LeftOut:
         if text.kind == "learnt":
             starts = np.concatenate([[0], np.cumsum(np.bincount(row[~gone], minlength=n))])
             stays = ~gone
-            data = counted.data if text.terms.unit else terms.data  # a row of unit length is longer without a word
+            data = (
+                counted.data if text.terms.unit else terms.data
+            )  # with unit length, all terms change if a word leaves
             kept = sp.csr_array((data[stays], word[stays], starts), (n, V))
             terms = text.terms.weighted_rows(kept, learnt.idf) if text.terms.unit else kept
             return cls(terms, row[stays], removed[stays], lost, whole, absent, codes, weight)
@@ -249,7 +250,7 @@ class LeftOutEntries:
 
 @dataclass(frozen=True, eq=False)
 class PlainRemoval:
-    """Counts without each of n documents: every reading, term and kind of vocabulary, in numpy."""
+    """Counts without each of n documents, in numpy: for every reading, term and kind of vocabulary."""
 
     members: Members
     learnt: LearntWords
@@ -373,7 +374,7 @@ def _bernoulli(family: Bernoulli, sums: TextStats, left: LeftOut, rule: Rule) ->
 
 
 def _presence(density: BernoulliDensity, present: sp.csr_array, gone: sp.csr_array) -> Array:
-    """Return scores in which words that leave are not absent either."""
+    """Return scores that do not count words that leave the vocabulary as absent."""
     scores = density.log_density(present)
     return scores - gone @ density.log_off.T if gone.nnz else scores
 

@@ -18,9 +18,9 @@ The axis of the words depends on where they come from:
 Only words that were given, or kept by a cap, are declared. Others are pruned when nothing is counted under them any
 more, and with them their share of the prior.
 
-The sums of a batch are as large as the vocabulary, and to add them is to unite two vocabularies. For a stream of short
-batches that would be most of the work and of the memory, so its counts grow in place in one table of words, which are
-sorted once, at the end.
+Adding the sums of a batch unites two vocabularies, in time and memory proportional to the vocabulary. For a stream of
+short batches this would take most of the time. The counts of a stream therefore grow in place, in one table of words,
+which are sorted once, at the end.
 
 Reference: Rennie et al., Tackling the poor assumptions of naive Bayes text classifiers, 2003.
 """
@@ -105,7 +105,7 @@ class Terms:
             row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
             whole = x if idf is None else x * idf[counts.indices]
             norm = np.sqrt(np.bincount(row, whole * whole, counts.shape[0]))
-            # a term > 0 stays > 0, however long the row
+            # rounding must not make a term 0, even in a long row
             x = np.maximum(_rounded(x / norm[row]), 1 / UNITS)
         return _with_data(counts, x)
 
@@ -191,7 +191,7 @@ class TextStats(Stats):
     tokens: Array = summed("class", floor=True)  # Σ w·words of a document, before any transform
 
     def __post_init__(self) -> None:
-        """Let a `Vocabulary` spell the words of a learnt axis: all densities along the axis then share its readers."""
+        """Hold the words of a learnt axis as a `Vocabulary`: all densities along the axis then share its readers."""
         axis = self.labels["word"]
         if isinstance(axis, Axis) and not axis.declared and not isinstance(axis.names, LazyNames):
             words = Vocabulary(text_array(list(axis.names)), "learnt")
@@ -215,7 +215,7 @@ class TextStats(Stats):
 
     @property
     def table(self) -> Array | ChangedColumns:
-        """The counts, or a table of which few columns were changed and that was not copied yet."""
+        """The counts as one array, or as a table with changed columns that was not copied yet."""
         return cast("Array | ChangedColumns", self.__dict__["counts"])
 
     def pruned(self) -> Self:
@@ -232,11 +232,11 @@ class TextStats(Stats):
 
     # -- few words of a large vocabulary -------------------------------------------------------------------------------
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
-        """Move the sums to larger axes; a large table with few new words, and a few words of one, are not copied."""
-        return self._noted(labels) or super().relabelled(labels)
+        """Move the sums to larger axes; a large table is not copied where few of its columns change."""
+        return self._with_changed_columns(labels) or super().relabelled(labels)
 
-    def _noted(self, labels: Mapping[str, Labels]) -> Self | None:
-        """Return the sums on larger axes, as columns of a large table that differ; None if it should be copied."""
+    def _with_changed_columns(self, labels: Mapping[str, Labels]) -> Self | None:
+        """Return the sums on larger axes, as changed columns of a large table; None where too many change."""
         words, classes = (cast(Axis, labels.get(axis, self.labels[axis])) for axis in ("word", "class"))
         own_words, own_classes = (cast(Axis, self.labels[axis]) for axis in ("word", "class"))
         if type(self) is not TextStats or words.declared or words.size * classes.size < LEAST_CELLS:
@@ -278,13 +278,13 @@ class TextStats(Stats):
             super()._refuse_negative(other, error)
 
     def _of_columns(self, at: Array) -> Self:
-        """Return the sums of some words of a table of which columns were changed."""
+        """Return the sums of some words of a table with changed columns."""
         axis = Axis(tuple(cast(Axis, self.labels["word"]).take(at).names))
         return type(self)({**self.labels, "word": axis}, self.table.take(at), self.rows, self.tokens)
 
 
 class _Counts:
-    """Descriptor of `TextStats.counts`: copies a table of which columns were changed when it is first read."""
+    """Descriptor of `TextStats.counts`: a table with changed columns is copied into one array when it is first read."""
 
     def __get__(self, stats: TextStats | None, owner: type[TextStats]) -> Array:
         if stats is None:
@@ -340,8 +340,8 @@ def require_words(stats: TextStats) -> None:
     """Refuse a vocabulary without words."""
     if stats.labels["word"].size == 0:
         raise InputError(
-            "the documents hold no words, so there is nothing to tell the classes apart by. Look at stop_words, "
-            "pattern, min_df and max_df."
+            "the documents hold no words, so that the classes cannot be told apart. Check stop_words, pattern, min_df "
+            "and max_df."
         )
 
 
@@ -493,7 +493,7 @@ def rule_of(text: Text, rule: Rule) -> Rule:
 
 # -- sums of a stream --------------------------------------------------------------------------------------------------
 class CountAccumulator:
-    """Counts documents as they come and keeps none of them; for terms that are summed while documents are read.
+    """Counts the documents of a stream batch by batch; for terms that are summed while documents are read.
 
     >>> from deciban import Text
     >>> text = Text(transform="counts", pseudo_count=1.0)
@@ -519,7 +519,7 @@ class CountAccumulator:
             self.add(X, members)
 
     def choose(self, X: TextRows, members: Members, rule: Rule) -> None:
-        """Let the family make its open choices; it does not look at the sums."""
+        """Make the open choices of the family from these documents."""
         self.family = self.family.choose(None, (X, members), rule)  # type: ignore[arg-type]
 
     def add(self, X: TextRows, members: Members) -> None:
@@ -549,7 +549,7 @@ class CountAccumulator:
 
 
 class TermAccumulator(SumAccumulator):
-    """Collects many documents at a time; for terms that depend on the other words of their document."""
+    """Sums the documents of a stream many at a time; for terms that depend on the other words of their document."""
 
     known = None  # new words are learnt until the stream ends
 
@@ -558,7 +558,7 @@ class TermAccumulator(SumAccumulator):
         self.waiting: list[tuple[TextRows, Members]] = []
 
     def add(self, X: TextRows, members: Members) -> None:
-        """Keep a batch until there are many rows: to add sums takes long."""
+        """Keep a batch until there are many rows, because adding sums is slow."""
         self.waiting.append((X, members))
         if sum(len(members) for _, members in self.waiting) >= HEAD:
             self._sum()
@@ -576,7 +576,7 @@ class TermAccumulator(SumAccumulator):
 
 
 def _rows_at(values: Array, places: Sequence[int]) -> Array:
-    """Return the rows of values at places, zero where there is none; not copied where all are wanted in order."""
+    """Return the rows of values at places, 0 for places beyond the last; not copied if these are all rows in order."""
     if list(places) == list(range(len(values))):
         return values
     return np.concatenate([values, np.zeros((1, *values.shape[1:]))])[np.minimum(places, len(values))]

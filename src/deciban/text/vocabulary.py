@@ -2,7 +2,7 @@
 
 learnt           words outside are not counted
 given            words outside are counted as the word `unk`, whose column comes after all others
-growing          the same, and `unk` is what a new word was before it was learnt
+growing          the same; a word that is learnt later was counted as `unk` before
 
 A dict of 200,000 words takes 50 ms to make, and a lesson with one new word changes the columns of half of them. The
 dict of a large vocabulary, its base, is therefore kept, and the columns of a changed vocabulary are computed from the
@@ -24,6 +24,7 @@ from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.kernels.choice import compiled, readable
 from deciban.read.typed import taken
 from deciban.statistics import Array
+from deciban.text.kernels.streams import alphabetical
 
 Kind = Literal["learnt", "given", "growing"]
 FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
@@ -55,7 +56,7 @@ class ReaderPool:
             return make()
 
     def put(self, kind: Hashable, reader: Any) -> None:
-        """Give back a reader."""
+        """Return a reader to the pool."""
         self._idle.setdefault(kind, []).append(reader)
 
     def __reduce__(self) -> Any:
@@ -75,7 +76,7 @@ class Vocabulary:
 
     names: pa.LargeStringArray  # (V,)
     kind: Kind = "given"
-    delta: WordDelta | None = None  # how it differs from a base, where it came from one by few changes
+    delta: WordDelta | None = None  # its difference from a base, where there is a base and few words differ
     readers: ReaderPool = field(default_factory=ReaderPool, init=False, repr=False)
 
     @classmethod
@@ -209,7 +210,7 @@ class Vocabulary:
         return Vocabulary(names, self.kind, delta)
 
     def _delta(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> WordDelta | None:
-        """Return the delta of this vocabulary after further changes; None if it is not worth while."""
+        """Return the delta of this vocabulary after further changes; None where a new dict is made instead."""
         return None if self.unk else (self.delta or WordDelta(self)).rebased().changed(added, removed)
 
 
@@ -256,7 +257,7 @@ class WordDelta:
         return len(self.added) + len(self.removed) > MOST_CHANGES // 4
 
     def rebased(self) -> WordDelta:
-        """Return the delta from the newer base that was made of a vocabulary like this one; this delta if none was.
+        """Return the same words as a delta from the newer base, if there is one; else this delta.
 
             >>> WordDelta(Vocabulary.of(["b", "d"], "learnt"), ("a",), (0,)).rebased().added
         ('a',)
@@ -289,14 +290,14 @@ class WordDelta:
 
 @dataclass(frozen=True, eq=False)
 class NewerBase:
-    """A base that takes the place of an older one, for the next changes."""
+    """A base that replaces an older one for later changes."""
 
     base: Vocabulary
     delta: WordDelta  # of its words, from the older base
 
 
 class DeltaNumbers:
-    """The columns of a changed vocabulary, looked up as in a dict: that of the base, and the changes."""
+    """The columns of a changed vocabulary, looked up in the dict of the base and in the changes."""
 
     def __init__(self, base: Mapping[str, int], delta: WordDelta) -> None:
         self.base, self.delta, self.added = base, delta, delta.added_columns()
@@ -329,7 +330,7 @@ class NameBuffer:
         self.text, self.offsets = np.empty(letters, np.uint8), np.zeros(size + 1, np.int64)
 
     def add(self, names: pa.LargeStringArray) -> None:
-        """Copy words behind those before."""
+        """Append words."""
         text, offsets = name_buffers(names)
         start, end = self.offsets[self.count], self.count + len(names)
         self.offsets[self.count + 1 : end + 1] = offsets[1:] - offsets[0] + start
@@ -458,57 +459,6 @@ def sorted_search(names: pa.LargeStringArray, words: Sequence[str]) -> list[int]
     return [at if at < len(names) and names[at].as_py() == word else -1 for at, word in zip(places, words)]
 
 
-# -- alphabetical order: by code point, which in UTF-8 is the order of the bytes ---------------------------------------
-def _eight_bytes(text: Array, offsets: Array, words: Array, depth: int) -> Array:
-    """Bytes depth … depth + 7 of some words as big-endian numbers, padded with 0."""
-    at = np.minimum(offsets[words] + depth, len(text) - 8)
-    everywhere = np.ndarray(len(text) - 7, ">u8", text, strides=(1,))
-    left = np.clip(offsets[words + 1] - offsets[words] - depth, 0, 8).astype(np.uint64)
-    # A shift by 64 is undefined: two shifts by half.
-    half = 4 * (8 - left)
-    return everywhere[at].astype(np.uint64) >> half >> half << half << half
-
-
-def _by_both(group: Array, key: Array) -> Array:
-    """Order by group, then key. Two plain sorts are several times faster than `np.lexsort`."""
-    by_key = np.argsort(key)
-    sorted_key = key[by_key]
-    rank = np.empty(len(key), np.int64)
-    rank[by_key] = np.cumsum(np.append(0, sorted_key[1:] != sorted_key[:-1]))
-    return np.argsort(group * len(key) + rank)
-
-
-def alphabetical(text: Array, offsets: Array) -> Array:
-    """Return the numbers of the words text[offsets[i] : offsets[i + 1]] in alphabetical order.
-
-    Words are compared eight bytes at a time, and only ties further. At least eight bytes must follow the last word.
-
-    >>> text = np.frombuffer(b"todayto" + bytes(8), np.uint8)
-    >>> alphabetical(text, np.array([0, 5, 7]))
-    array([1, 0])
-    """
-    order = np.arange(len(offsets) - 1)
-    lengths = np.diff(offsets)
-    tied = order.copy()  # positions in the order that are not final
-    group = np.zeros(len(order), np.int64)  # equal for words whose bytes so far are equal
-    depth = 0
-    while len(tied):
-        key = _eight_bytes(text, offsets, order[tied], depth)
-        by_key = np.argsort(key) if depth == 0 else _by_both(group, key)
-        order[tied] = order[tied][by_key]
-        key, group = key[by_key], group[by_key]
-        new = np.append(True, (key[1:] != key[:-1]) | (group[1:] != group[:-1]))
-        alone = new & np.append(new[1:], True)
-        group = np.cumsum(new)[~alone]
-        tied = tied[~alone]
-        depth += 8
-        if len(tied) and lengths[order[tied]].max() <= depth:
-            # Equal but for zero bytes at the end: the shorter word comes first.
-            order[tied] = order[tied][_by_both(group, lengths[order[tied]])]
-            break
-    return order
-
-
 # -- limits ------------------------------------------------------------------------------------------------------------
 def mutual_information(documents: Array, rows: Array) -> Array:
     """Return the mutual information of each word's presence and the class in nats, shape (V,).
@@ -534,7 +484,7 @@ def mutual_information(documents: Array, rows: Array) -> Array:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which words are kept: by the number of documents that hold them (a share of all if not whole), and at most."""
+    """Limits of a vocabulary: documents that hold a word (a share of all if not whole), and the number of words."""
 
     min_df: float = 1
     max_df: float = 1.0
@@ -547,7 +497,7 @@ class Limits:
             if value < 0 or (not isinstance(value, Integral) and value > 1):
                 raise HyperparameterError(f"{name}={value} must be a whole number of documents, or a share of them.")
         if self.most is not None and self.most < 1:
-            raise HyperparameterError(f"at most {self.most} words would leave none; it must be at least 1.")
+            raise HyperparameterError(f"most={self.most} must be at least 1.")
         if self.by not in ("frequency", "information"):
             raise HyperparameterError(f"by must be 'frequency' or 'information', not {self.by!r}.")
 

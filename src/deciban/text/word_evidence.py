@@ -3,8 +3,8 @@
     log f(x|c) = Σ_w x_w·(t_wc − d_c)    t: log of a word's count and pseudo-count, d: log of the total of the class
 
 A document that is left out has other t in its own class, and other d; words that leave the vocabulary with it have no
-evidence. A factor u_w ≥ 0 multiplies the evidence of word w for all classes. What all classes share has no effect on
-answers, so the factors change no probability beyond the evidence between classes.
+evidence. A factor u_w ≥ 0 multiplies the evidence of word w for all classes. Terms that all classes share have no
+effect on answers.
 
 The fit of the factors:
 
@@ -55,8 +55,8 @@ SUFFICIENT = 1e-4  # share of the expected decrease that a step must reach
 SHORTEST_STEP = 1e-6
 MAX_PASSES = 30  # of dual coordinate ascent
 GAP = 1e-2  # duality gap over cross-entropy, in the last pass
-MANY = 20_000  # documents from which a larger gap is as good: what is lost is below the noise of new documents
-GAP_OF_MANY = 2e-1  # with the parts of documents that are left out as they were at their last visit
+MANY = 20_000  # documents from which a larger gap is accepted: its effect is below the sampling noise
+GAP_OF_MANY = 2e-1  # likewise for so many documents; a document that is skipped counts as at its last visit
 NEGLIGIBLE = 0.2  # share of the wanted gap of a document below which it takes no step
 NEGLIGIBLE_OF_MANY = 0.1  # likewise for many documents; below it, the next pass leaves the document out
 LARGE = 2**20  # entries of documents times classes from which a fit is worth a thread
@@ -74,12 +74,12 @@ class WordEvidence:
     rows: sp.csr_array  # (n, U) x
     table: Array  # (U, K) t
     totals: Array  # (n, K) d
-    own: sp.csr_array | None = None  # (n, U) e: what a document that is left out changes, in its own class
+    own: sp.csr_array | None = None  # (n, U) e: difference for the own class where the document is left out
     codes: Array | None = None  # (n,) its own class
     contrast: sp.csr_array | None = None  # (n, U) evidence for the second of two classes over the first
 
     def between_classes(self) -> WordEvidence:
-        """Return the same evidence in single precision, without the terms that all classes share: faster to fit to."""
+        """Return the evidence in single precision and without the terms that all classes share, for a faster fit."""
         single = np.float32
         table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
         totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
@@ -183,7 +183,7 @@ class WordFactors:
     unk: float = 1.0  # of words outside the vocabulary, where they are counted
 
     def __post_init__(self) -> None:
-        """Check the numbers, and let a `Vocabulary` spell the words."""
+        """Check the numbers, and hold the words as a `Vocabulary`."""
         if not isinstance(self.words, LazyNames):
             object.__setattr__(self, "words", LazyNames(Vocabulary(text_array(list(self.words)), "learnt")))
         numbers = np.append(self.factors, self.unk)
@@ -231,7 +231,7 @@ class WordFactors:
 
 @dataclass(frozen=True, eq=False)
 class ColumnFactors:
-    """A factor ≥ 0 for the evidence of each word, by the number of the word: for sums that are not kept.
+    """A factor ≥ 0 for the evidence of each word, by the number of the word; for words without names, as in folds.
 
     >>> ColumnFactors(np.array([1, 3]), np.array([0.5, 2.0])).of_columns(np.array([0, 1, 3]))
     array([1. , 0.5, 2. ])
@@ -282,7 +282,7 @@ class FactorProblem:
         penalty: float,
         offset_sd: float,
     ) -> FactorProblem:
-        """Collect what does not depend on the factors."""
+        """Collect the data that do not depend on the factors."""
         n, K = scores[0].shape
         rest = np.repeat(log_prior[None, :], n, axis=0)
         for score, scale, words in zip(scores, scales, found):
@@ -398,7 +398,7 @@ class FactorProblem:
             if gap <= wanted * loss:
                 break
             negligible = share * wanted * loss / len(used)
-            if many:  # those that took no step, or hardly one, are not visited
+            if many:  # skip documents whose gap is negligible
                 taken = used[gaps[used] > negligible]
         # offsets move with each document: at a large gap, their mean over a pass is nearer to the minimum than the last
         return factors, sums / len(order) if many else offsets
@@ -428,17 +428,17 @@ class FactorProblem:
 
 
 def _joined(parts: list[Array]) -> Array:
-    """Return arrays one after the other; one array as it is, without a copy."""
+    """Concatenate arrays; a single array is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _like(matrix: sp.csr_array, data: Array) -> sp.csr_array:
-    """Return a sparse matrix with other entries at the same places, which both share."""
+    """Return a sparse matrix with other entries at the same places; the arrays of places are shared."""
     return sp.csr_array((data, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _least(value: Callable[[Array], tuple[float, Array]], start: Array, U: int) -> Array:
-    """Minimise by L-BFGS with the first U numbers ≥ 0; numbers that are 0 and would fall stay there in a step."""
+    """Minimise by L-BFGS with the first U numbers ≥ 0; a number at 0 with a positive gradient is held in a step."""
     x, (loss, gradient) = start, value(start)
     memory: list[tuple[Array, Array, float]] = []  # steps, changes of the gradient, and 1 / their product
     for _ in range(MAX_STEPS):
@@ -489,7 +489,7 @@ class LeftOutWords:
     def __init__(self, text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> None:
         self.text, self.stats, self.X, self.members, self.rule = text, stats, X, members, rule
         self._scorer: LeaveOneOut | None = None  # until evidence is computed, to free its memory
-        self._whole: WordEvidence | None = None
+        self._exact: WordEvidence | None = None
         self._between_classes: WordEvidence | None = None  # in single precision, without terms that all classes share
 
     def take(self, rows: Any) -> LeftOutWords:
@@ -519,10 +519,15 @@ class LeftOutWords:
 
     def rescaled(self, factors: WordFactors) -> Array:
         """Return leave-one-out scores with the evidence of each word multiplied by its factor, shape (n, K)."""
-        if self._whole is None:
-            self._whole = self._words(np.float64)
-        vocabulary: Any = self._whole.vocabulary
-        return self._whole.scores(factors.of(vocabulary)[self._whole.at])
+        found = self.exact_evidence()
+        vocabulary: Any = found.vocabulary
+        return found.scores(factors.of(vocabulary)[found.at])
+
+    def exact_evidence(self) -> WordEvidence:
+        """Return the evidence of each word in each document in double precision, with terms that all classes share."""
+        if self._exact is None:
+            self._exact = self._words(np.float64)
+        return self._exact
 
 
 @dataclass(frozen=True, eq=False)

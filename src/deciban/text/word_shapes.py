@@ -1,8 +1,8 @@
 """Features of words for a tagger: the word itself if it is frequent, else its ending and its shape.
 
-A word that occurs three times or more is a name of its own. A rarer one is `<rare>`, and has its longest known ending
-and its shape as features. For frequent words these two are missing, and missing values add nothing. So unknown words
-are tagged as rare words with such endings were.
+A word that occurs three times or more is its own feature. A rarer one is `<rare>`, and has its longest known ending and
+its shape as features. For frequent words these two are missing, and missing values add nothing. Unknown words are
+therefore tagged like rare words with the same ending and shape.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from llvmlite import ir
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import INT32, INT64, broadcast, element_address, load_vector, store_vector
 from deciban.kernels.jit import inline, intrinsic, types
-from deciban.text.tokens import EMOJI, WITHOUT_SPACES, marks
+from deciban.text.kernels.scripts import EMOJI, WITHOUT_SPACES, marks
 
 if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature

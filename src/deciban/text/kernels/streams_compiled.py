@@ -22,8 +22,7 @@ from deciban.text.kernels.characters import (
     set_byte,
     set_eight_bytes,
 )
-from deciban.text.kernels.streams import ROWS_AT_A_TIME
-from deciban.text.vocabulary import alphabetical
+from deciban.text.kernels.streams import ROWS_AT_A_TIME, alphabetical
 
 if TYPE_CHECKING:
     from deciban.text.kernels.readers import NgramReader
