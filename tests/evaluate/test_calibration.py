@@ -272,7 +272,7 @@ def test_a_calibrator_survives_json_and_prints_one_line(at):
 
 def test_a_fit_that_does_not_settle_says_so(monkeypatch):
     monkeypatch.setattr(scale_fit, "MAX_STEPS", 1)
-    with pytest.warns(ConvergenceWarning, match="had not settled after 1 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         Affine.fit(*some_scores(100, spread=5.0))
 
 

@@ -114,7 +114,7 @@ def test_bad_input_is_refused_with_a_reason(figure, table, codes, log_prior, err
 
 
 def test_questions_without_an_answer_are_refused():
-    with pytest.raises(InputError, match="no row is of class 1, which the prior says occurs"):
+    with pytest.raises(InputError, match="no row is of class 1, whose prior is above 0"):
         multiclass_cllr([[0, 1]], [0])
     with pytest.raises(InputError, match="certain of one class"):
         multiclass_cllr([[0, 1]], [0], [0, -math.inf])

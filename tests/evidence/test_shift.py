@@ -104,7 +104,7 @@ def test_one_class_has_all():
 
 def test_an_iteration_that_does_not_settle_says_so(monkeypatch):
     monkeypatch.setattr(evidence_scores, "MAX_ITERATIONS", 3)
-    with pytest.warns(ConvergenceWarning, match="not settled after 3 iterations"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 3 iterations"):
         estimate_prior(batch([0.01, 0.99], gap=0.5)[0])
 
 

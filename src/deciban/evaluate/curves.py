@@ -285,7 +285,7 @@ def empirical_cross_entropy(
     Returns
     -------
     EmpiricalCrossEntropy
-        Curves of shape (G,). Where `actual` is above `reference`, the llrs do harm.
+        Curves of shape (G,). Where `actual` is above `reference`, the llrs are worse than no evidence.
 
     Examples
     --------

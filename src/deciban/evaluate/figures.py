@@ -236,7 +236,7 @@ def dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c
     Returns
     -------
     float or ndarray of shape (G,)
-        Normalised DCF; above 1 the llrs do harm.
+        Normalised DCF; above 1, the llrs are worse than no evidence.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def log_loss(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) 
 
     Examples
     --------
-    A person of 174 cm, who is male:
+    A male person of 174 cm:
 
     >>> round(log_loss(np.log([[.05395, .01198]]), [0], np.log([.5, .5])), 3)
     0.201
@@ -478,7 +478,7 @@ def cross_entropy(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayL
     counts = np.bincount(numbers, minlength=len(prior))
     if (absent := np.flatnonzero((counts == 0) & (prior > 0))).size:
         raise InputError(
-            f"no row is of class {shortlist(absent.tolist())}, which the prior says occurs. Add rows, or use log_loss."
+            f"no row is of class {shortlist(absent.tolist())}, whose prior is above 0. Add rows, or use log_loss."
         )
     surprise = np.bincount(numbers, weights=-_own(logs, numbers), minlength=len(prior))
     possible = prior > 0  # rows of a class with prior 0 do not count
@@ -550,7 +550,7 @@ def multiclass_calibration_loss(
 
 
 def equal_mass_bins(values: Array, bins: int) -> Codes:
-    """The bin (n,) of each value, bins having about equally many; equal values share one, so there may be fewer bins.
+    """The bin (n,) of each value, with about as many values in each; equal values are in one bin.
 
     >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
     [0, 1, 0, 1, 0]
@@ -575,5 +575,5 @@ def _log_posterior(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: Array
 
 
 def _own(logs: Array, codes: Codes) -> Array:
-    """(n,) the entries of the true classes."""
+    """Return the entries of the true classes, (n,)."""
     return logs[np.arange(len(codes)), codes]

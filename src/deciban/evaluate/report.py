@@ -287,8 +287,8 @@ class Evaluation:
 
         Examples
         --------
-        >>> told = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
-        >>> print(told.interval("log_loss"))
+        >>> evaluation = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
+        >>> print(evaluation.interval("log_loss"))
         0.258 [0.2, 0.315]
         """
         if not isinstance(figure, str):
@@ -411,8 +411,8 @@ class Evaluation:
 
         Examples
         --------
-        >>> told = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
-        >>> [round(end, 3) for end in told.ends("error_rate")]
+        >>> evaluation = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
+        >>> [round(end, 3) for end in evaluation.ends("error_rate")]
         [0.007, 0.087]
         """
         try:

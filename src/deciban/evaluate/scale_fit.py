@@ -270,7 +270,7 @@ def _newton_step(problem: Problem, parameters: Array, gradient: Array, curvature
     """
     try:
         np.linalg.cholesky(curvature - 0.5 * least * np.eye(len(gradient)))
-        return np.asarray(-np.linalg.solve(curvature, gradient))  # the eigenvalues are positive: no need to know them
+        return np.asarray(-np.linalg.solve(curvature, gradient))  # the curvature is positive definite
     except np.linalg.LinAlgError:
         B = len(problem.scores)
         if len(problem.block) == B:
@@ -303,7 +303,7 @@ def _minimise(problem: Problem, parameters: Array) -> Array:
                 return parameters
             parameters, (loss, gradient, curvature) = parameters + step, further
     warnings.warn(
-        f"the calibration had not settled after {MAX_STEPS} steps; its objective is {loss:.9g} nats a row.",
+        f"the calibration did not converge in {MAX_STEPS} steps; its objective is {loss:.9g} nats a row.",
         ConvergenceWarning,
         stacklevel=5,
     )

@@ -479,7 +479,7 @@ def _iterate(likelihood: Array) -> tuple[Array, int]:
             return prior, iteration
         prior = _step(likelihood, prior, prior * gain, _newton_point(ratio, prior, gain))
     warnings.warn(
-        f"the proportions had not settled after {MAX_ITERATIONS:,} iterations: the log-likelihood may still rise by "
+        f"the proportions did not converge in {MAX_ITERATIONS:,} iterations: the log-likelihood may still rise by "
         f"{left:.2g} nats. Convergence is slow for classes that the rows hardly distinguish; join them.",
         ConvergenceWarning,
         stacklevel=3,

@@ -253,7 +253,8 @@ def is_large(documents: Documents, words: int = 0) -> bool:
 def read_compiled(documents: Documents, tokens: Tokens) -> bool:
     """Whether compiled kernels read the documents.
 
-    Up to `PLAIN_BYTES` they do so only where their machine code is at hand: compiling takes longer than plain Python.
+    Up to `PLAIN_BYTES` of text they are used only if their machine code is loaded or on disk, because compiling them
+    takes longer than plain Python.
     Both return the same numbers to the bit.
     """
     if not is_large(documents):

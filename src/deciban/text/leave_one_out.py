@@ -363,7 +363,7 @@ def _bernoulli(family: Bernoulli, sums: TextStats, left: LeftOut, rule: Rule) ->
     scores = _presence(family.estimate(sums, rule), present, left.gone)
     pairs, at = np.unique(left.codes + 1j * left.weight, return_inverse=True)
     every = np.arange(len(at))
-    if len(pairs) <= 2 * scores.shape[1]:  # documents of one class and weight change it alike
+    if len(pairs) <= 2 * scores.shape[1]:  # documents of the same class and weight change the density equally
         alike = BernoulliDensity(*family.without_row(sums, pairs.real.astype(np.intp), pairs.imag, rule))
         scores[every, left.codes] = _presence(alike, present, left.gone)[every, at]
         return scores

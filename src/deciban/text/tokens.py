@@ -162,7 +162,7 @@ class Tokens:
         return (text if text.isascii() else separated(text) for text in lowered) if self.by_script else lowered
 
     def prepare(self, text: str) -> str:
-        """Return a text in lower case, without accents and with separated scripts, as asked for."""
+        """Return a text in lower case, without accents and with separated scripts, by the options."""
         text = text.lower() if self.lowercase else text
         if self.strip_accents is not None:
             text = without_marks(text) if self.strip_accents == "unicode" else only_ascii(text)
