@@ -175,7 +175,7 @@ def test_batches_add_up_to_the_whole(body):
     np.testing.assert_array_equal(parts.rows, whole.rows)
     np.testing.assert_array_equal(np.concatenate(lengths), whole.lengths)
     np.testing.assert_array_equal(weighted.result().counts, whole.counts / 2)
-    with pytest.raises(ValueError, match="weights are given for every batch or for none"):
+    with pytest.raises(ValueError, match="weights must be given for"):
         weighted.add(texts, codes)
 
 

@@ -34,7 +34,7 @@ Villiers, The BOSARIS toolkit: theory, algorithms and code, 2011, for DCF and EE
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ from deciban.evaluate.checks import (
     Codes,
     Flags,
     class_log_prior,
+    class_prior,
     class_scores,
     number_or_array,
     score_table,
@@ -545,8 +546,9 @@ def multiclass_calibration_loss(
     if raw == np.inf:
         return raw
     table, numbers = class_scores(log_likelihood, codes)
-    fit = fit_scaled_softmax([table], numbers, np.exp(_prior(log_likelihood, log_prior)))
-    return max(0.0, raw - multiclass_cllr(np.exp(fit.log_scales[0]) * table + fit.offsets, codes, log_prior))
+    prior = class_prior(np.exp(_prior(log_likelihood, log_prior)), table.shape[1])
+    fit = fit_scaled_softmax([table], numbers, prior)
+    return max(0.0, raw - multiclass_cllr(exp(fit.log_scales[0]) * table + fit.offsets, codes, log_prior))
 
 
 def equal_mass_bins(values: Array, bins: int) -> Codes:

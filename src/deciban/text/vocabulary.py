@@ -259,7 +259,7 @@ class WordDelta:
     def rebased(self) -> WordDelta:
         """Return the same words as a delta from the newer base, if there is one; else this delta.
 
-            >>> WordDelta(Vocabulary.of(["b", "d"], "learnt"), ("a",), (0,)).rebased().added
+        >>> WordDelta(Vocabulary.of(["b", "d"], "learnt"), ("a",), (0,)).rebased().added
         ('a',)
         """
         newer = self.base.readers.newer
