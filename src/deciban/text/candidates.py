@@ -38,6 +38,7 @@ ENOUGH_ROWS = 100  # rows from which runs of characters are a candidate; with fe
 ENOUGH_FOR_PAIRS = 1_000  # short documents from which pairs of words are a candidate, for the same reason
 
 
+# -- choices -----------------------------------------------------------------------------------------------------------
 def candidate_lines(text: Text, X: TextRows, members: Members) -> list[list[Text]]:
     """Return a list of pseudo-counts for each transform, each spread of pseudo-counts, and each kind of features."""
     made: list[list[Text]] = []

@@ -254,8 +254,7 @@ def read_compiled(documents: Documents, tokens: Tokens) -> bool:
     """Whether compiled kernels read the documents.
 
     Up to `PLAIN_BYTES` of text they are used only if their machine code is loaded or on disk, because compiling them
-    takes longer than plain Python.
-    Both return the same numbers to the bit.
+    takes longer than plain Python. Both return the same numbers to the bit.
     """
     if not is_large(documents):
         return False

@@ -299,22 +299,20 @@ class FactorProblem:
 
         Offsets of classes without rows stay as given.
         """
-        limits = np.cumsum([0, *(0 if words is None else len(words.at) for words in self.blocks)])
         problems = [replace(self, strengths=penalty * self.strengths) for penalty in penalties]
         large = sum(found.rows.nnz for found, _ in self.evidence) * self.rest.shape[1] >= LARGE
         minima = (
             each(lambda one: one.minimum(offsets), problems) if large else [one.minimum(offsets) for one in problems]
         )
-        return [
-            (
-                tuple(
-                    None if words is None else factors_of(words, factors[start:end])
-                    for words, (start, end) in zip(self.blocks, pairwise(limits))
-                ),
-                fitted,
-            )
-            for factors, fitted in minima
-        ]
+        return [(self._by_block(factors), fitted) for factors, fitted in minima]
+
+    def _by_block(self, factors: Array) -> tuple[BlockFactors, ...]:
+        """Return the factors (U,) of the words of all blocks, block by block."""
+        limits = np.cumsum([0, *(0 if words is None else len(words.at) for words in self.blocks)])
+        return tuple(
+            None if words is None else factors_of(words, factors[start:end])
+            for words, (start, end) in zip(self.blocks, pairwise(limits))
+        )
 
     @property
     def strength(self) -> Array:
