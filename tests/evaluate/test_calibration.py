@@ -1,4 +1,4 @@
-"""Calibrators: gradients against differences, fits against scikit-learn and SciPy, and what they must never do."""
+"""Calibrators: gradients against differences, fits against scikit-learn and SciPy, and limits that every calibrator keeps."""
 
 import json
 import math
@@ -35,7 +35,7 @@ def some_documents(n=1500, K=4, seed=0, shrinkage=0.7):
 
 
 def cross_entropy(logits, codes, prior):
-    """Nats at the prior: each class counts as much as the prior says."""
+    """Cross-entropy in nats, with the classes weighted by the prior."""
     lost = logsumexp(logits + np.log(prior), axis=1) - (logits + np.log(prior))[np.arange(len(codes)), codes]
     return sum(prior[c] * lost[codes == c].mean() for c in range(len(prior)))
 

@@ -1,4 +1,4 @@
-"""Curves against plain loops and scikit-learn; intervals against what theory says of means."""
+"""Curves against plain loops and scikit-learn; intervals against the theory of means."""
 
 import math
 

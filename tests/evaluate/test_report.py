@@ -1,4 +1,4 @@
-"""The evaluation: every figure is the function it is named after, and its text says what matters."""
+"""The evaluation: every figure equals the function of the same name; the lines of the summary."""
 
 import json
 import math

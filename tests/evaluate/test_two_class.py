@@ -1,4 +1,4 @@
-"""Cllr, DCF, EER and PAV against plain loops, `lir` and `expected_cost`; ties, ±10,000 and ±inf are ordinary."""
+"""Cllr, DCF, EER and PAV against plain loops, `lir` and `expected_cost`; also for ties, ±10,000 and ±inf."""
 
 import math
 

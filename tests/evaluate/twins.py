@@ -68,7 +68,7 @@ def pav_twin(llr, is_h1):
 
 
 def rates_twin(llr, is_h1):
-    """Miss and false-alarm rate at every threshold that could matter, +inf never decided included."""
+    """Miss and false-alarm rate at every threshold, including the one above all scores."""
     thresholds = sorted(set(llr.tolist()))
     points = [(np.mean(llr[is_h1] < t), np.mean(llr[~is_h1] >= t)) for t in thresholds]
     return [*points, (1.0, 0.0)]

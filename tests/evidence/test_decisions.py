@@ -1,4 +1,4 @@
-"""Decisions: priors and costs as people give them, the least expected cost, and when not to decide."""
+"""Decisions: priors and costs in every accepted form, the least expected cost, and rows that are not decided."""
 
 import warnings
 

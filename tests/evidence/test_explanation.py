@@ -1,4 +1,4 @@
-"""Explanations: the parts sum to the answer, and people can read them."""
+"""Explanations: the parts sum to the answer; the printed text."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Scores: ratios, posteriors, units, thresholds. SciPy is the truth; −inf and ±10,000 nats are ordinary."""
+"""Scores: ratios, posteriors, units, thresholds. compared with SciPy, also for −inf and ±10,000 nats."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""Words or characters: what labels choose for short texts, and what stays as it was asked for."""
+"""Words or characters: the choice by labels for short texts, and options that are given and therefore kept."""
 
 from __future__ import annotations
 

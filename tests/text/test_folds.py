@@ -1,4 +1,4 @@
-"""Folds of documents as arrays: the same scores as sums that are subtracted."""
+"""Folds of documents as arrays: their scores equal those of statistics without the fold."""
 
 from __future__ import annotations
 

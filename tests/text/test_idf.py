@@ -1,4 +1,4 @@
-"""idf is scikit-learn's, so that a model can be compared with theirs."""
+"""The inverse document frequencies equal those of scikit-learn."""
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer

@@ -1,4 +1,4 @@
-"""Mail becomes rows: subject, sender and text, whatever a mail program made of it."""
+"""Mail files are read as rows of subject, sender and text, with the encodings and defects of real mail."""
 
 import mailbox
 from email.message import EmailMessage

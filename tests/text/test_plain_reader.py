@@ -1,4 +1,4 @@
-"""Plain Python and compiled kernels read the same documents to the same bits, so that either may read them."""
+"""Plain Python and compiled kernels give the same bits for the same documents."""
 
 import os
 import time

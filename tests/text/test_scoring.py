@@ -1,4 +1,4 @@
-"""Scores straight from text: many at once, one at a time, known words and unknown."""
+"""Scores computed while texts are read: many at once, one at a time, words in the vocabulary and outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drop-in CountVectorizer: scikit-learn's in everything but speed."""
+"""The drop-in CountVectorizer gives what scikit-learn's gives."""
 
 from __future__ import annotations
 

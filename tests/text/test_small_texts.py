@@ -1,4 +1,4 @@
-"""Small inputs take the numpy versions of the text kernels: the same facts hold there, without a compiler."""
+"""Small inputs use the numpy versions of the text kernels, without a compiler; the same facts hold."""
 
 import numpy as np
 import pytest

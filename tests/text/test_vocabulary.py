@@ -1,4 +1,4 @@
-"""Vocabularies: their order, union, selection; stems and stop words counted once a word."""
+"""Vocabularies: their order, union, selection; stems and stop words are found once for each different word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of CountVectorizer, run against the drop-in: by its kernels, and as it chooses."""
+"""scikit-learn's own tests of CountVectorizer, run against the drop-in: with its kernels, and with the default choice of code."""
 
 from __future__ import annotations
 

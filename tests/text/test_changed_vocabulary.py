@@ -1,4 +1,4 @@
-"""A vocabulary that came from a base by few changes has the columns of one that was made anew."""
+"""A vocabulary that differs from a base by few words has the same columns as a new vocabulary of its words."""
 
 import pickle
 
