@@ -1,4 +1,4 @@
-"""Calibrators: gradients against differences, fits against scikit-learn and SciPy, and limits that every calibrator keeps."""
+"""Calibrators: gradients, fits compared with scikit-learn and SciPy, and limits that every calibrator keeps."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of CountVectorizer, run against the drop-in: with its kernels, and with the default choice of code."""
+"""scikit-learn's own tests of CountVectorizer, run against the drop-in: with kernels, and with the default code."""
 
 from __future__ import annotations
 

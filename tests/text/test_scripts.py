@@ -1,4 +1,4 @@
-"""Words by their script: emoji, pairs of characters of scripts without spaces, and other words as runs of letters and digits."""
+"""Words by their script: emoji, pairs of characters of scripts without spaces, and runs of letters and digits."""
 
 from __future__ import annotations
 
