@@ -61,7 +61,7 @@ IN_SUMS = ("transform", "unit", "ngrams", "min_df", "words", "idf")  # hyper-par
 class Text(Family[TextStats]):
     r"""Documents as counts of words: a list, or a column, of texts.
 
-    What is "auto" is chosen at the first fit of a classifier, by leave-one-out log loss after calibration.
+    Options that are "auto" are chosen at the first fit of a classifier, by leave-one-out log loss after calibration.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Text(Family[TextStats]):
         Inverse document frequencies. If None, they follow from the learnt documents; with "+unit" they are those of the
         first fit.
     base : {"flat", "pooled", "auto"}, default="auto"
-        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
+        How pseudo-counts are spread over words: evenly, or in proportion to the frequencies of the words in all
         classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
         otherwise.
 
