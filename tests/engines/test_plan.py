@@ -11,9 +11,8 @@ import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Mixture, Text
 from deciban.engines import plan, words
-from deciban.engines.fragments import FilePart, Files, Task, parts_of
 from deciban.engines.plan import Serial, Tree, over_parts, tree
-from deciban.engines.sums import Adding, Choices, Partial, Summing
+from deciban.engines.tasks import Adding, Choices, FilePart, Files, Partial, Summing, Task, parts_of
 from deciban.errors import EngineError, InputError, NotAvailableError
 from deciban.latent.gaussian_missing import GaussianWithGaps
 from deciban.read.files import open_source

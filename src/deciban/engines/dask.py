@@ -32,9 +32,8 @@ from dask.delayed import Delayed
 from pandas.api.types import is_numeric_dtype
 
 import deciban
-from deciban.engines.fragments import Task, columns_of
 from deciban.engines.plan import FAN_IN, Tree, check_label, exchanged, fit, fit_files, grown, over_parts, tree
-from deciban.engines.sums import Addition, Items, Passes, Work
+from deciban.engines.tasks import Addition, Items, Passes, Task, Work, columns_of
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor

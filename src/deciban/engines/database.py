@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from deciban.engines import sql_sums
-from deciban.engines.fragments import Task
 from deciban.engines.plan import Begun, begin, with_samples
 from deciban.engines.sql_scores import name, to_sql, translated
 from deciban.engines.sql_sums import ROWS, Given, Rows, Type
-from deciban.engines.sums import Choices, Partial, Sampled, Summing
+from deciban.engines.tasks import Choices, Partial, Sampled, Summing, Task
 from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader

@@ -27,19 +27,21 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from deciban.engines import words
-from deciban.engines.fragments import Files, Task, parts_of
-from deciban.engines.sums import (
+from deciban.engines.tasks import (
     Adding,
     Addition,
     Choices,
     Encoding,
     Engine,
+    Files,
     Items,
     Partial,
     Passes,
     Sampling,
     Summing,
+    Task,
     Work,
+    parts_of,
 )
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import RefinesParts, ability, needs_all_rows

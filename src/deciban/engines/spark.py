@@ -23,9 +23,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from deciban.engines.fragments import Task
 from deciban.engines.plan import Serial, check_label, fit, fit_files, over_parts
-from deciban.engines.sums import Addition, Passes, Work
+from deciban.engines.tasks import Addition, Passes, Task, Work
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.plots.canvas import AGAINST, GREY, canvas, colour_of, finish
-from deciban.plots.features import draw_component, gaussian_moments
+from deciban.plots.densities import draw_component, gaussian_moments
 from deciban.topics.words import LAMBDA, Ranking, map_positions, ranked
 
 if TYPE_CHECKING:

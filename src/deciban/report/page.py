@@ -22,13 +22,11 @@ from deciban.errors import InputError
 from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.explanation import count
 from deciban.read.batches import Batch
-from deciban.report.data import data_section, drift_section, rows_section
+from deciban.report.columns import columns_section, features_section, nomogram_section, words_section
 from deciban.report.drawing import number_text, percent, share_bar, table_of, text_of
-from deciban.report.features import columns_section, features_section, words_section
-from deciban.report.figures import decide_section, figures_section
+from deciban.report.figures import data_section, decide_section, drift_section, figures_section, rows_section
+from deciban.report.findings import Classifier
 from deciban.report.material import MOST_CLASSES, Material, gather
-from deciban.report.nomogram import nomogram_section
-from deciban.report.rows import Classifier
 from deciban.store.files import write_bytes
 
 # -- sections of the model ---------------------------------------------------------------------------------------------

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -19,31 +21,38 @@ from deciban import __version__
 from deciban.errors import DecibanError
 from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
-from deciban.service.answers import PLAIN
-from deciban.service.guard import Guard, Policy, header, require_teacher
-from deciban.service.lessons import ASK_ONE_IN, Lesson
-from deciban.service.metrics import Metrics, live_figures
-from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
-from deciban.service.problems import RequestError, of_error, problem
-from deciban.service.published import Published, describe_model
-from deciban.service.requests import (
+from deciban.service.answers import PLAIN, SMALL_BYTES, SMALL_ROWS, SmallRequests, UnsureRows, lessons_to_change
+from deciban.service.lessons import ASK_ONE_IN, Lesson, live_figures
+from deciban.service.messages import (
     CSV,
     LINES,
     MOST_WHO,
     Asked,
+    Json,
     Limits,
+    RequestError,
+    acknowledgement,
+    as_csv,
+    header,
+    history_line,
     idempotency_key,
     json_object,
+    lines,
     media_type,
     member,
     no_other,
+    of_error,
     parse,
+    problem,
+    problem_response,
     read_body,
 )
-from deciban.service.responses import Json, acknowledgement, as_csv, history_line, lines, problem_response
-from deciban.service.small_requests import SMALL_BYTES, SMALL_ROWS, SmallRequests
+from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
+from deciban.service.published import Published, describe_model
 from deciban.service.teacher import Teacher, deliver_here
-from deciban.service.unsure import UnsureRows, lessons_to_change
+
+if TYPE_CHECKING:
+    from deciban.service.server import Policy
 
 WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
 MOST_EXPLAINED = 100  # rows
@@ -52,6 +61,8 @@ MOST_HISTORY = 200
 PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js", "/page/service.js": "service.js",
         "/page/style.css": "style.css"}  # fmt: skip
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
+EDGES = (*BUCKETS, float("inf"))
 log = logging.getLogger("deciban.service")
 NO_QUERY: Mapping[str, str] = {}
 Answer = Callable[[Request], Awaitable[Response]]
@@ -93,7 +104,7 @@ class Service:
 
     # -- the application -------------------------------------------------------------------------------------------
     def application(self) -> Any:
-        """Return the ASGI application."""
+        """Return the ASGI application; the guard of the server checks requests before."""
         made = {info.path: self._handlers(info.path) for info in ROUTES}
         routes = [
             Route(path, self._endpoint(path, handlers), methods=list(handlers)) for path, handlers in made.items()
@@ -106,7 +117,7 @@ class Service:
         )
         app.router.redirect_slashes = False
         posts = {route.path: route.endpoint for route in routes if "POST" in (route.methods or ())}
-        return Guard(Posts(app, posts), self.policy)
+        return Posts(app, posts)
 
     def attach(self) -> None:
         """Deliver the results of lessons in the running event loop."""
@@ -181,7 +192,7 @@ class Service:
         given = asked.given or query_of(request)
         collect = given.get("collect") in (True, "true")
         if collect:
-            require_teacher(request.scope, self.policy)
+            self.policy.require_teacher(request.scope)
         await self._published(given)
         if self._is_small(asked) and asked.form != CSV:
             published, made = await self.small.ask(asked)
@@ -297,7 +308,7 @@ class Service:
         return await self._taught(request, "classes", {"rename", "to"})
 
     async def _taught(self, request: Request, kind: str, members: set[str]) -> Response:
-        require_teacher(request.scope, self.policy)
+        self.policy.require_teacher(request.scope)
         key = idempotency_key(header(request.scope, b"idempotency-key"))
         lesson = await self._lesson(request, kind, members, key)
         future = asyncio.get_running_loop().create_future()
@@ -360,7 +371,7 @@ class Service:
         return Json({"version": published.version, "rows": len(self.unsure), "next": rows})
 
     async def _add_unsure(self, request: Request) -> Response:
-        require_teacher(request.scope, self.policy)
+        self.policy.require_teacher(request.scope)
         asked = await self._asked(request)
         no_other(asked.given, set())
         published = self.teacher.published
@@ -418,6 +429,45 @@ class Service:
 
     async def _no_icon(self, request: Request) -> Response:
         return Response(status_code=204)
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+class Metrics:
+    """Counts of requests in the text format of Prometheus; changed by the event loop only."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.rows = 0
+        self.buckets: Counter[float] = Counter()
+        self.seconds = 0.0
+        self.answered = 0
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests[route, status] += 1
+        self.answered += 1
+        self.seconds += seconds
+        self.buckets[EDGES[bisect_left(BUCKETS, seconds)]] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, str, float]]) -> str:
+        """Return all metrics; `gauges` are name → (kind, help, value)."""
+        lines = ["# HELP deciban_requests_total Requests by route and status.", "# TYPE deciban_requests_total counter"]
+        lines += [
+            f'deciban_requests_total{{route="{route}",status="{status}"}} {n}'
+            for (route, status), n in sorted(self.requests.items())
+        ]
+        lines += ["# HELP deciban_request_seconds Time to answer.", "# TYPE deciban_request_seconds histogram"]
+        total = 0
+        for edge in BUCKETS:
+            total += self.buckets[edge]
+            lines.append(f'deciban_request_seconds_bucket{{le="{edge:g}"}} {total}')
+        lines.append(f'deciban_request_seconds_bucket{{le="+Inf"}} {self.answered}')
+        lines += [f"deciban_request_seconds_sum {self.seconds:.6f}", f"deciban_request_seconds_count {self.answered}"]
+        lines += ["# HELP deciban_rows_total Rows answered.", "# TYPE deciban_rows_total counter"]
+        lines.append(f"deciban_rows_total {self.rows}")
+        for name, (kind, help, value) in gauges.items():
+            lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
+        return "\n".join(lines) + "\n"
 
 
 async def _body(request: Request, limits: Limits) -> bytes:

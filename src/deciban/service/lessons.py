@@ -7,7 +7,7 @@ replayed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps
 from typing import Any
@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HERE, DecibanError, InputError, NotLearntError
+from deciban.evaluate.intervals import share_interval
+from deciban.evaluate.report import LEVEL
 from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_posterior, log_probability
 from deciban.model.ledger import Key
 from deciban.model.model import Model
 from deciban.model.row_reader import Row, RowReader
 from deciban.read.batches import Batch
-from deciban.service.classes import ClassNames, Label, class_label
-from deciban.service.digests import SumsDigests, digest_of
-from deciban.service.journal import Entry, Journal
-from deciban.service.published import Published
-from deciban.service.receipts import Receipt, row_digests, timestamp
+from deciban.service.published import ClassNames, Label, Published, class_label
+from deciban.service.receipts import Receipt, SumsDigests, digest_of, row_digests, timestamp
+from deciban.service.storage import Entry, Journal
 from deciban.statistics import Array
 
+MOST_FIGURED = 5000  # rows of the random sample that live figures rest on, the latest ones
 ASK_ONE_IN = 20  # one row in so many is in the random sample, whose class is always asked for
 SCANNED_ROWS = 4096  # rows compared at a time when an erasure looks for traces
 REPLAYED_ROWS = 4096  # rows learnt at a time when the journal is replayed
@@ -391,6 +392,23 @@ class Lessons:
                 own = float(max(scores[k], -700.0))
                 found[at] = [*(found[at] or []), [j, own, bool(scores.argmax() == k)]]
         return found
+
+
+def live_figures(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return rows, errors, error rate with its 95 % interval, and log loss of the latest rows of the sample."""
+    scored = [line for entry in entries for line in entry.asked or ()][-MOST_FIGURED:]
+    n = len(scored)
+    if not n:
+        return {"rows": 0, "errors": 0, "error_rate": None, "interval": None, "log_loss": None}
+    wrong = np.array([not right for _, _, right in scored], dtype=float)
+    found = share_interval(wrong, None, LEVEL)
+    return {
+        "rows": n,
+        "errors": int(wrong.sum()),
+        "error_rate": found.estimate,
+        "interval": [found.low, found.high],
+        "log_loss": -sum(log_p for _, log_p, _ in scored) / n,
+    }
 
 
 def repeated(lesson: Lesson, earlier: Entry) -> Any:

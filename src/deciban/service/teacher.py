@@ -27,11 +27,18 @@ from deciban.families.fixed import is_released
 from deciban.model.ledger import Key
 from deciban.model.predictor import Predictor
 from deciban.model.row_reader import Row, reader_of
-from deciban.service.journal import Entry, Journal, JournalError
 from deciban.service.lessons import Lesson, Lessons, State, offered_weights, repeated
 from deciban.service.published import Published
-from deciban.service.receipts import journal_path
-from deciban.service.snapshots import SNAPSHOT_SECONDS, ModelFile, Snapshots, file_digest
+from deciban.service.storage import (
+    SNAPSHOT_SECONDS,
+    Entry,
+    Journal,
+    JournalError,
+    ModelFile,
+    Snapshots,
+    file_digest,
+    journal_path,
+)
 from deciban.store import describe, load
 
 MOST_GROUPED = 1024  # lessons in one commit

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban import kernels
 from deciban.errors import NotAvailableError, SingularError
-from deciban.sklearn.discriminant_sums import FLOATS, DiscriminantAnalysis, shrunk
 from deciban.sklearn.dropin import Array
-from deciban.sklearn.moments import Moments
+from deciban.sklearn.moments import FLOATS, DiscriminantAnalysis, Moments, shrunk
 
 LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
 ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
