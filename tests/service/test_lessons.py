@@ -529,7 +529,7 @@ def test_offered_lessons_stay_out_of_the_class_prior(texts_model):
 
 
 def test_one_row_in_twenty_is_asked_and_scored_before_it_is_learnt(texts_model):
-    from deciban.service.metrics import live_figures
+    from deciban.service.lessons import live_figures
 
     with Class(texts_model) as school:
         rows = [f"free lunch {n}" for n in range(4000)]

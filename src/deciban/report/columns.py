@@ -46,12 +46,12 @@ from deciban.report.material import (
 from deciban.statistics import Array
 
 MOST_FEATURES = 20
-FIGURE_BYTES = 220_000  # of the densities of columns
-UNEVEN = 10.0  # bins are drawn with the same width if the widest has so many times the median width
+FIGURE_BYTES = 220_000  # most bytes for figures of densities
+UNEVEN = 10.0  # bins are drawn with equal widths if the widest is wider than this many median widths
 
 
 def features_section(material: Material) -> str:
-    """The features with most evidence."""
+    """A table of the features with the most evidence."""
     if not material.features:
         return ""
     largest = max(abs(one.nats) for one in material.features) or 1.0
@@ -68,14 +68,16 @@ def features_section(material: Material) -> str:
     note = "Mean evidence for a row's own class over the most probable other class, over a sample of the rows."
     experts = {expert_label(family, key) for family, key in expert_columns(material.clf.model_.family)}
     if any(one.name in experts for one in material.features[:MOST_FEATURES]):
-        note += " Several columns named in one line: what their values tell together, beyond each by itself."
-    head = ("feature", "decibans a row", "", "rows it is right for", "mostly for")
+        note += (
+            " A line with several columns is the evidence of their values together, beyond that of each column alone."
+        )
+    head = ("feature", "decibans a row", "", "rows it predicts correctly", "mostly for")
     table = table_of(head, rows, "Features by mean evidence", (1, 3))
     return f"<p>{note}</p><div class='features'>{table}</div>"
 
 
 def columns_section(material: Material, share: float) -> str:
-    """The family of each block, and densities of its columns within `share` of the room for them."""
+    """The family of each block, and densities of columns, as many as `share` of `FIGURE_BYTES` holds."""
     model = material.clf.model_
     ranked = {one.name: place for place, one in enumerate(material.features)}
     columns = sorted(material.scales.columns, key=lambda one: ranked.get(one.name, len(ranked)))
@@ -116,7 +118,7 @@ def columns_section(material: Material, share: float) -> str:
 
 
 def _top(column: ColumnScale, heights: Array) -> float:
-    """The height of a figure of densities: narrow peaks may reach beyond it."""
+    """The height of a figure of densities; narrow peaks may be cut off."""
     if not column.edges:
         return float(np.quantile(heights[np.isfinite(heights)], 0.995))
     x = np.array(column.values, dtype=float)
@@ -249,11 +251,11 @@ def words_section(material: Material, data: dict[str, Any], share: float) -> str
 
 # -- evidence of several columns together ------------------------------------------------------------------------------
 JOINT_NUMBERS = 30_000  # of eight bytes each, for all formulas of a page
-LARGEST = 200.0  # decibans, beyond which columns are not told apart
+LARGEST = 200.0  # decibans; stronger evidence counts as this when columns are ordered
 
 
-def most_telling(scales: Scales) -> list[ColumnScale]:
-    """Return the columns with scales, first those that change the evidence most while others are typical."""
+def by_range_of_evidence(scales: Scales) -> list[ColumnScale]:
+    """Return the columns with scales; those that change the evidence most, at typical values of the others, come first."""
     columns = [one for one in scales.columns if one.decibans is not None]
     unit, D = convert(1.0, "decibans"), 1 + max((one.position for one in columns), default=0)
     typical = np.full(D, -1)
@@ -359,14 +361,14 @@ def packed(numbers: Array) -> str:
 
 # -- the section -------------------------------------------------------------------------------------------------------
 def nomogram_section(material: Material, data: dict[str, Any], share: float) -> str:
-    """Scales of the columns, which go into `data`, too; the script adds their evidence."""
+    """Scales of the columns, whose numbers go into `data`; the script adds the evidence of the values that are set."""
     scales, clf = material.scales, material.clf
     columns = [one for one in scales.columns if one.decibans is not None]
     if scales.reason or not columns or len(clf.classes_) < 2:
         why = scales.reason or "no column has a scale"
         return "" if not scales.columns else f"<p>There is no nomogram: {escape(why)}.</p>"
     K = min(len(clf.classes_), MOST_CURVES)
-    columns = most_telling(scales)
+    columns = by_range_of_evidence(scales)
     most = max(5, int(share * NUMBERS / K / max(len(one.values) for one in columns)))
     most = min(most, room_for(columns, scales.terms, K, share))
     left = columns[most:]
@@ -419,7 +421,7 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
     if left:
         notes.append(f"{len(left):,} more columns stay at their typical values.")
     if scales.left_out:
-        notes.append(f"Without a scale, and so without evidence here: {shortened(scales.left_out)}.")
+        notes.append(f"Columns without a scale, whose evidence is not shown: {shortened(scales.left_out)}.")
     if len(clf.classes_) > K:
         notes.append(f"The first {K} classes.")
     several = [("nomogram-pairs", "pairs of columns")] if pairs is not None else []
@@ -428,15 +430,15 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
     together = f"<h3>Several columns together</h3><ul class='notes'>{listed}</ul>" if several else ""
     if several:
         text = (
-            "Set the value of each column: the number beside it is the evidence of this column by itself. Its curve shows "
-            "how the evidence of the whole row changes with this value while the others stay: above the middle line it "
-            "is more for the class than now. The evidence of several columns together depends on all their values and is "
-            "computed for those that are set. All of it is added; with the prior it gives the probability."
+            "Set the value of each column. The number beside it is the evidence of this column alone. Its curve shows how "
+            "the evidence of the whole row changes with this value while the other values stay the same: above the middle "
+            "line, the evidence for the class is stronger than at the value that is set. The evidence of several columns "
+            "together depends on all their values. All evidence is added; the sum and the prior give the probability."
         )
     else:
         text = (
-            "Set the value of each column: its curve shows the evidence of every value, above the middle line for the "
-            "class. The evidence of all columns is added; with the prior it gives the probability."
+            "Set the value of each column. Its curve shows the evidence of every value; above the middle line, it is "
+            "evidence for the class. The evidence of all columns is added; the sum and the prior give the probability."
         )
     return (
         f"<p>{text}</p>"

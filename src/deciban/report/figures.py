@@ -1,4 +1,4 @@
-"""Sections of rows: figures and decisions on the judged rows, single rows, what looks wrong with the data, and drift."""
+"""Sections of rows: figures and decisions on the judged rows, single rows, warnings about the data, and drift."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def figures_section(material: Material) -> str:
         ("Log loss", "log_loss", lambda: f"{evaluation.log_loss_of_prior:.3f} for the prior alone"),
         ("Brier score", "brier", lambda: "0 is best"),
         ("Calibration error", "expected_calibration_error", lambda: "expected; 0 is best"),
-        ("Cllr", "cllr", lambda: f"cost of the evidence; {evaluation.min_cllr:.3f} {best}; 1 is no evidence"),
+        ("Cllr", "cllr", lambda: f"cost of the evidence; 1 means no evidence; {evaluation.min_cllr:.3f} {best}"),
     ]
     if len(evaluation.classes) == 2:
         shown.append(("EER", "eer", lambda: "equal error rate"))
@@ -62,7 +62,7 @@ def figures_section(material: Material) -> str:
     how = (
         "Each row was scored as if it had never been learnt, by a model without the rows of its fold (k-fold)."
         if evaluation.learnt
-        else "The rows are taken as new. If they were learnt, these figures are too good: say that they were."
+        else "The rows are taken as new. If the model has learnt them, these figures are too good: evaluate them as learnt rows."
     )
     chosen = f" Chosen on these rows: {', '.join(evaluation.selected_on)}." if evaluation.selected_on else ""
     impossible = (
@@ -150,7 +150,7 @@ def _reliability(evaluation: Evaluation) -> str:
         if len(evaluation.classes) == 2
         else "Reliability of each class"
     )
-    text = "Observed shares against predicted probabilities; on the diagonal both agree. Lines are 95 % intervals."
+    text = "Observed shares against predicted probabilities; on the diagonal both are equal. Lines are 95 % intervals."
     return figure(frame, body, title, text, table, "reliability", named)
 
 
@@ -237,8 +237,8 @@ def decide_section(material: Material, data: dict[str, Any], share: float) -> st
         choice = f'<div><label for="class">Class against the rest</label><br><select id="class">{names}</select></div>'
     shown_figures = cards(((name, "–", "") for name in LIVE.values()), [f"d-{ident}" for ident in LIVE])
     return (
-        "<p>The evidence stays the same; prior and costs decide where to cut it. Move them to see the threshold, the "
-        "errors of the judged rows and the expected cost.</p><div class='controls'>"
+        "<p>Prior and costs set the threshold of the evidence; they do not change the evidence. Move the sliders to see "
+        "the threshold, the errors on the judged rows and the expected cost.</p><div class='controls'>"
         f"{choice}<div><label for='prior'>Prior</label><input id='prior' type='range' min='-40' max='40' step='any'>"
         "<output id='prior-text' for='prior'></output></div>"
         "<div><label for='cost'>Costs</label><input id='cost' type='range' min='-30' max='30' step='any'>"
@@ -317,14 +317,14 @@ def rows_section(material: Material) -> str:
     for heading, note, chosen in (
         ("Most typical", "the strongest evidence for their own class" if lengths is not None else "the highest density under the model", shown.typical),
         ("Most surprising", "the lowest density under the model" + (", a word" if lengths is not None else ""), shown.surprising),
-        ("Most wrong", "the strongest evidence for a class that is not theirs", shown.wrong),
+        ("Most wrong", "the strongest evidence for another class than their own", shown.wrong),
     ):  # fmt: skip
         inner = "".join(_row_article(material, judged, int(i), shown.nats, shown.rival) for i in chosen)
         made.append(
-            f"<h3>{heading}</h3><p class='quiet'>Rows with {note}.</p>{inner or '<p>None: all rows favour their own class.</p>'}"
+            f"<h3>{heading}</h3><p class='quiet'>Rows with {note}.</p>{inner or '<p>None: the evidence of every row is for its own class.</p>'}"
         )
     sampled = f" (a sample of {len(judged.positions):,} rows)" if len(judged.positions) < len(judged.evaluation) else ""
-    return f"<p class='quiet'>Of the rows that were judged{sampled}.</p>{''.join(made)}"
+    return f"<p class='quiet'>Chosen from the judged rows{sampled}.</p>{''.join(made)}"
 
 
 def _lengths(clf: Classifier, judged: Judged) -> Array | None:
@@ -357,7 +357,7 @@ def _row_article(material: Material, judged: Judged, i: int, nats: Array, rival:
     except DecibanError:
         table = ""
     text = f"{decibans_text(float(nats[i]))} dban for its class “{short(own, 40)}” over “{short(other, 40)}”"
-    verdict = "predicted right" if decided == own else f"predicted “{short(decided, 40)}”"
+    verdict = "predicted correctly" if decided == own else f"predicted “{short(decided, 40)}”"
     return (
         f"<article><p><b>Row {int(judged.numbers[i]) + 1:,}</b>, {escape(verdict)}: {escape(text)}</p><p class='cells'>{escape(cells)}</p>"
         f"<details><summary>Evidence of its features<span class='hidden'> in row {int(judged.numbers[i]) + 1:,}</span></summary>{table}</details></article>"
@@ -378,16 +378,16 @@ def _cell(row: Any, j: int) -> Any:
 
 
 # -- findings and drift ------------------------------------------------------------------------------------------------
-CLEAR = 10  # decibans from which a difference is called one
-WORDS_SHOWN = 20  # of those that became more frequent, and of those that became less frequent
-MOST_NAMED = 12  # columns of one finding
+CLEAR = 10  # decibans from which on a difference is reported
+WORDS_SHOWN = 20  # words that became more frequent, and as many that became less frequent
+MOST_NAMED = 12  # columns that one finding names
 WHAT_DIFFERS = "Compared with samples of the model, the rows of some classes have a column that "
-REMEDIES = {"has more repeated values": "Rounded measurements do so; it matters little where the figures are good."}
+REMEDIES = {"has more repeated values": "Rounded measurements cause this; it matters little if the figures are good."}
 CHECKED = 40_000  # values of the rows compared with samples of the model
 
 
 def data_section(material: Material) -> str:
-    """Warnings about columns and classes, and columns that samples of the model do not resemble."""
+    """Warnings about columns and classes, and columns that differ from samples of the model."""
     clf, judged = material.clf, material.judged
     model = clf.model_
     schema = model.reader.schema
@@ -408,7 +408,7 @@ def data_section(material: Material) -> str:
 
 
 def _fit_findings(model: Model, findings: Sequence[Finding]) -> list[str]:
-    """Differences from samples of the model, those of the same kind in one sentence."""
+    """Differences from samples of the model; differences of the same kind are one sentence."""
     gaussian = {
         model.reader.labels[j]
         for (family,), at in zip(blocks_of(model.family), model.positions)
@@ -423,7 +423,7 @@ def _fit_findings(model: Model, findings: Sequence[Finding]) -> list[str]:
         names = []
         for column, each in columns.items():
             classes = ", ".join(short(one.label, 20) for one in each)
-            better = each[0].better if column in gaussian else None  # it is better than a Gaussian
+            better = each[0].better if column in gaussian else None  # other families are compared with a Gaussian
             names.append(f"{short(column, 30)} ({classes}{f'; {better} fits better' if better else ''})")
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         texts.append(f"{WHAT_DIFFERS}{what}: {', '.join(names[:MOST_NAMED])}{more}. {REMEDIES.get(what, '')}".strip())
@@ -451,9 +451,9 @@ def drift_section(material: Material) -> str:
         for name, d in found.columns[:MOST_LISTED]
     ]
     return (
-        f"<p>The {found.rows:,.15g} rows of the second file against the rows learnt. Positive decibans: evidence that a "
-        "column has other parameters there, given the class; negative: evidence that they are the same. Computed from the "
-        "sums of both, with parameters integrated out.</p>"
+        f"<p>The {found.rows:,.15g} rows of the second file, compared with the rows learnt. Positive decibans are evidence "
+        "that a column has different parameters in the second file, given the class; negative decibans are evidence for "
+        "the same parameters. Computed from the sums of both files, with parameters integrated out.</p>"
         + table_of(("columns", "decibans", "", ""), columns, "Columns", (1,))
         + table_of(("class", "share learnt", "share in the second file"), classes, "Classes", (1, 2))
         + "".join(_word_tables(one) for one in found.words)
@@ -466,10 +466,10 @@ def _word_tables(found: WordDrift) -> str:
     column = f" of {short(found.column, 40)}" if found.column else ""
     title = f"<h3>{text_of(f'Words{column}', 60)}</h3>"
     if not clear:
-        return f"{title}<p>None of {found.total:,} words has {CLEAR} dban or more for another frequency, given the class.</p>"
+        return f"{title}<p>None of {found.total:,} words has {CLEAR} dban or more of evidence for a different frequency, given the class.</p>"
     text = (
-        f"Words{column} whose frequency, given the class, is another in the second file: {count(clear, 'word')} of "
-        f"{found.total:,}, with {CLEAR} dban or more. Expected: the amount if frequencies were those learnt."
+        f"Words{column} whose frequency, given the class, differs in the second file: {count(clear, 'word')} of "
+        f"{found.total:,}, with {CLEAR} dban or more. Expected: the amount at the learnt frequencies."
     )
     made = f"{title}<p>{text_of(text, 400)}</p>"
     more = found.found > found.expected

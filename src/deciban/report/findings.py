@@ -63,7 +63,7 @@ SHOWN = 4  # rows of each list
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Labelled rows: the evaluation of all, and a sample."""
+    """Labelled rows: the evaluation of all of them, and a sample of them."""
 
     evaluation: Evaluation
     rows: Table  # (s,) the sample
@@ -154,9 +154,9 @@ class ShownRows:
 
     typical: Array  # highest log density, or evidence for the own class in models of texts
     surprising: Array  # lowest log density under the model
-    wrong: Array  # most evidence for another class; empty if all rows favour their own
+    wrong: Array  # most evidence for another class; empty if the evidence of all rows is for their own
     nats: Array  # (s,) evidence for the own class over the most probable other class
-    rival: Array  # (s,) that class
+    rival: Array  # (s,) the most probable other class
 
 
 def rows_to_show(clf: Classifier, judged: Judged, lengths: Array | None) -> ShownRows:
@@ -173,7 +173,7 @@ def rows_to_show(clf: Classifier, judged: Judged, lengths: Array | None) -> Show
         typical = np.argsort(-nats, kind="stable")
     else:
         gaps = _missing(judged.rows)
-        complete = gaps == gaps.min()  # densities of fewer values are of another dimension
+        complete = gaps == gaps.min()  # rows with fewer values have densities of another dimension
         typical = np.argsort(np.where(complete, -marginal, np.inf), kind="stable")
     wrong = np.argsort(nats, kind="stable")
     surprising = np.argsort(marginal, kind="stable")
@@ -188,12 +188,12 @@ def _missing(table: Table) -> Array:
     return np.array([sum(value is None or value != value for value in row) for row in cells])
 
 
-LARGEST_NATS = 50.0  # evidence of one row is clipped here, so that certainty does not hide the rest
+LARGEST_NATS = 50.0  # evidence of one row is clipped to this, so that certain rows do not dominate the mean
 SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.98, 50  # of one feature alone: it may be derived from the class
-MAIN_SHARE = 0.8  # of a feature's evidence, from which a class is named as the one it favours
-GAPPY = 0.5  # share of missing values that is worth a warning
-FEW_ROWS, CELLS = 32, 2**20  # rows that are explained at first, and parts of rows at a time
-RARE = 5  # rows of a class, below which it is worth a warning
+MAIN_SHARE = 0.8  # share of a feature's evidence from which on a class is named for it
+GAPPY = 0.5  # share of missing values above which a column gets a warning
+FEW_ROWS, CELLS = 32, 2**20  # rows of the first explanation; parts of rows that are explained at a time
+RARE = 5  # classes with fewer rows get a warning
 
 
 # -- evidence of features ----------------------------------------------------------------------------------------------
@@ -203,10 +203,10 @@ class FeatureEvidence:
 
     name: str
     nats: float  # mean evidence for a row's class over the most probable other class
-    accuracy: float  # share of the rows whose class this feature alone favours; left out, where it is suspicious
+    accuracy: float  # share of rows whose class this feature alone predicts; by leave-one-out if it is suspicious
     rows: int
-    favours: str | None  # the class whose rows get most of the evidence, if there is one
-    left_out: bool = False  # whether the accuracy is that of rows left out in turn
+    favours: str | None  # the class whose rows have most of the evidence; None if no class has most
+    left_out: bool = False  # whether the accuracy is by leave-one-out
 
     def to_dict(self) -> dict[str, Any]:
         """Values for JSON."""
@@ -245,7 +245,7 @@ def feature_evidence(clf: Classifier, rows: Table, labels: Array) -> list[Featur
 
 
 def _left_out_accuracy(clf: Classifier, feature: FeatureEvidence, rows: Table, labels: Array) -> FeatureEvidence:
-    """A feature that nearly always favours the class: how often it predicts it alone, each row left out in turn."""
+    """Return a feature of suspiciously high accuracy with its leave-one-out accuracy; other features unchanged."""
     if feature.accuracy < SUSPICIOUS_ACCURACY or feature.name not in rows.columns:
         return feature
     alone = clf.reestimate(columns=[feature.name])
@@ -257,7 +257,7 @@ def _explained(
     clf: Classifier, rows: Table, codes: Array, classes: Sequence[Any]
 ) -> Iterator[tuple[Sequence[str], Array, Array]]:
     """Names of parts, their evidence (n, P) for each row's class over the most probable other one, and class codes."""
-    if len(classes) == 2:  # one explanation serves both
+    if len(classes) == 2:  # one explanation is for both classes
         for at, explanation in _in_pieces(clf, rows, np.arange(len(codes)), classes[1], classes[0]):
             yield explanation.names, explanation.parts * np.where(codes[at] == 1, 1.0, -1.0)[:, None], codes[at]
         return
@@ -325,7 +325,7 @@ def family_name(family: object) -> str:
 def data_warnings(
     columns: Sequence[Column], classes: Mapping[str, float], features: Sequence[FeatureEvidence], ledger: Ledger | None
 ) -> list[str]:
-    """What may be wrong with the data; `classes` holds the rows of each class."""
+    """Return warnings about the data; `classes` holds the number of rows of each class."""
     used = [column for column in columns if column.kind not in IGNORED]
     found = [f"column {c.name!r} is ignored: {c.reason}" for c in columns if c.kind in IGNORED]
     found += [

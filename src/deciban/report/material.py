@@ -42,8 +42,8 @@ from deciban.text.stats import UNK, TextStats, WordSums, word_sums
 # -- scales of columns -------------------------------------------------------------------------------------------------
 SAMPLES = 3000  # drawn from the model, with equal class priors
 RANGE = (0.002, 0.998)  # quantiles of the samples between which numbers are drawn
-MOST_CATEGORIES = 12  # of a column
-MOST_COUNTS = 40  # different whole numbers that are drawn one by one
+MOST_CATEGORIES = 12  # categories of a column that are drawn
+MOST_COUNTS = 40  # a column with at most so many different whole numbers is drawn number by number
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     found = nomogram(predictor, _table(predictor, chosen), chosen, joint=True)
     unit = convert(1.0, "decibans")
     reason = found.reason or (
-        "functions of several columns add evidence that has no short formula" if found.beyond else ""
+        "the model has functions of several columns without a short formula" if found.beyond else ""
     )
     columns = []
     for j, logs in sorted(found.marginal.items()):
@@ -179,7 +179,7 @@ class Words:
 
     column: str
     words: list[str]  # (W,)
-    counts: Array  # (W,) of the rows learnt; 0 where a released model does not hold them
+    counts: Array  # (W,) amounts in the rows learnt; 1 in a released model, which holds no counts
     decibans: Array  # (W, K) evidence of one occurrence for each class over the mean of the others, not calibrated
     total: int  # words of the vocabulary
 
@@ -223,7 +223,7 @@ def _mean_of_others(logs: Array, k: int) -> Array:
 
 
 # -- drift -------------------------------------------------------------------------------------------------------------
-MOST_WORDS = 400  # of a column of texts
+MOST_WORDS = 400  # words of a column of texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,12 +344,12 @@ def _multinomial_evidence(n: Array, share: Array) -> float:
     return float(gammaln(prior.sum()) - gammaln(prior.sum() + n.sum()) + own)
 
 
-# -- everything --------------------------------------------------------------------------------------------------------
-NUMBERS = 24_000  # of densities and scales of all columns; of words; of llrs: each at most so many
-MOST_CLASSES = 40  # listed; with their own curves MOST_CURVES
-MOST_CURVES = COLOURS
-MOST_LISTED = 400  # columns, in tables
-PLAIN_LABELS = ("label", "class", "target", "y")  # names of label columns that say nothing
+# -- the material ------------------------------------------------------------------------------------------------------
+NUMBERS = 24_000  # most numbers on the page for scales of columns; the same for words, and for llrs
+MOST_CLASSES = 40  # classes in lists
+MOST_CURVES = COLOURS  # classes with a curve of their own
+MOST_LISTED = 400  # columns in tables
+PLAIN_LABELS = ("label", "class", "target", "y")  # names of label columns that do not describe the classes
 
 
 @dataclass(frozen=True, eq=False)

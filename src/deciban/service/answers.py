@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How answers are wanted: the library's own arguments."""
+    """Options of a request, under the names of the library's arguments."""
 
     prior: Any = None  # "learnt", "uniform" or an object by class; None for the model's own
     cost: Any = None  # a list of [true, decided, cost]
@@ -57,7 +57,7 @@ PLAIN = Options()
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Prior and costs of some answers."""
+    """Prior and costs of answers, resolved for the classes as they are shown."""
 
     grouping: Grouping
     weight: Array  # (K,) prior of the model's classes
@@ -66,7 +66,7 @@ class Setting:
 
     @classmethod
     def of(cls, published: Published, options: Options) -> Setting:
-        """Resolve prior and costs as the library does, by the names that are shown."""
+        """Resolve prior and costs by the library's rules, for the names that are shown."""
         grouping = published.grouping
         counts = published.counts
         shown = grouping.sums(counts)
@@ -77,7 +77,7 @@ class Setting:
         else:
             prior = resolve_prior(options.prior, names, shown)
             weight = counts if counts.sum() > 0 else np.ones(len(counts))
-        own_cost = published.cost if grouping.plain else None  # its classes may be merged
+        own_cost = published.cost if grouping.plain else None  # costs of the model name classes that may be merged
         if isinstance(own_cost, Mapping):
             own_cost = {(str(true), str(decided)): value for (true, decided), value in own_cost.items()}
         matrix = resolve_cost(own_cost if options.cost is None else _cost(options.cost), names)
@@ -95,7 +95,7 @@ def predictions(
 ) -> list[dict[str, Any]]:
     """Return for each row the prediction, its probability, the evidence for it, and the probability of every class.
 
-    `setting` is that of the options, where it is known already.
+    `setting` holds the resolved prior and costs of the options; it is computed if not given.
     """
     setting = Setting.of(published, options) if setting is None else setting
     shown = setting.grouping.likelihood(likelihood, setting.weight)
@@ -224,7 +224,7 @@ def evaluation(published: Published, likelihood: Array, labels: Sequence[Any], o
 
 
 def cleaned(value: Any) -> Any:
-    """Return values as JSON has them: NaN as null, infinities as text, keys as text."""
+    """Return values that JSON can hold: NaN as null, infinities as text, keys as text."""
     if isinstance(value, Mapping):
         return {str(key): cleaned(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -235,7 +235,7 @@ def cleaned(value: Any) -> Any:
 
 
 def number(value: float) -> float | str | None:
-    """Return a number as JSON has it: NaN as null, infinities as "inf" and "-inf".
+    """Return a value that JSON can hold for a number: NaN as null, infinities as "inf" and "-inf".
 
     >>> number(float("-inf")), number(1.5)
     ('-inf', 1.5)
@@ -256,12 +256,12 @@ def _unsure(log_p: Array, chosen: Array, options: Options, cost: Array) -> list[
 
 
 def _cost(given: Any) -> dict[tuple[str, str], float]:
-    """Return costs by (true, decided), of a list of [true, decided, cost]."""
+    """Convert a list of [true, decided, cost] into costs by (true, decided)."""
     return {(str(true), str(decided)): cost for true, decided, cost in given}
 
 
 def _pair(names: Sequence[str], log_p: Array, options: Options) -> tuple[int, int]:
-    """Return the class that evidence is for and the one against: as wanted, else the most probable two."""
+    """Return the classes that evidence is for and against: those of the options, otherwise the two most probable."""
     place = {name: at for at, name in enumerate(names)}
     for name in (options.over, options.against):
         if name is not None and name not in place:
@@ -296,7 +296,7 @@ class SmallRequests:
         self._plain: tuple[Published, Setting] | None = None
 
     def ask(self, asked: Asked) -> asyncio.Future[Any]:
-        """Return the future of (version, answers)."""
+        """Return a future of the published model and the answers."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if not self._waiting:
@@ -363,7 +363,7 @@ class SmallRequests:
 # -- the pile of unsure rows -------------------------------------------------------------------------------------------
 MOST_ROWS = 10_000
 MOST_BYTES = 64 * 2**20
-MOST_LESSONS = 4096  # more lessons than this are not counted
+MOST_LESSONS = 4096  # largest number of lessons that `lessons_to_change` tries
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,12 +372,12 @@ class Pile:
 
     rows: tuple[Row, ...] = ()
     keys: tuple[str, ...] = ()  # the rows as text
-    entropy: Array | None = None  # (n,) in nats; None if it is not computed yet
+    entropy: Array | None = None  # (n,) in nats; None before it is computed
     version: int = -1
 
 
 class UnsureRows:
-    """The pile of a service; its methods may be called from any thread."""
+    """The pile of unsure rows of a service; its methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._pile = Pile()
@@ -440,7 +440,7 @@ def _scored(pile: Pile, published: Published) -> Pile:
 
 
 def _reduced(pile: Pile) -> Pile:
-    """Return the less certain half of a pile that is full."""
+    """Return the less certain half of a full pile."""
     order = np.argsort(-np.asarray(pile.entropy), kind="stable")[: max(1, MOST_ROWS // 2)]
     kept, size = [], 0
     for at in order.tolist():
@@ -457,7 +457,7 @@ def _taken(pile: Pile, kept: list[int]) -> Pile:
 
 
 def lessons_to_change(published: Published, row: Row, name: str) -> int | None:
-    """Return how many lessons of this row under a class would make it the prediction; None if too many or none.
+    """Return how many lessons of this row as one class make that class its prediction; None if no number does.
 
     The row is learnt with growing weight on a copy of the model, and the smallest whole weight is found by bisection.
     """

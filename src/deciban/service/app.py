@@ -1,4 +1,4 @@
-"""The application: routes, and the answer of each."""
+"""The application: routes, their endpoints, and metrics of requests."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
 MOST_EXPLAINED = 100  # rows
-UNSURE_BELOW = 0.9  # probability below which a row that is collected goes to the unsure pile
+UNSURE_BELOW = 0.9  # rows that are collected go to the unsure pile if their prediction is less probable
 MOST_HISTORY = 200
 PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js", "/page/service.js": "service.js",
         "/page/style.css": "style.css"}  # fmt: skip
@@ -69,10 +69,10 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Posts:
-    """ASGI application that calls the endpoints of POST requests directly, and leaves all others to Starlette.
+    """ASGI application that calls the endpoints of POST requests directly, and leaves other requests to Starlette.
 
-    Its routing and its two handlers of exceptions take a fifth of the time of an answer about one row; the endpoints
-    handle their exceptions themselves.
+    Starlette's routing and its two exception handlers take a fifth of the time of an answer about one row. The
+    endpoints handle their own exceptions.
     """
 
     def __init__(self, app: Any, endpoints: dict[str, Answer]) -> None:
@@ -89,7 +89,7 @@ class Posts:
 
 
 class Service:
-    """One model behind HTTP."""
+    """The endpoints of a service for one model."""
 
     def __init__(self, teacher: Teacher, policy: Policy, threads: int = 2) -> None:
         self.teacher, self.policy = teacher, policy
@@ -165,7 +165,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
 
     async def _published(self, given: Any) -> Published:
-        """Return the published model; with `after`, once it contains that lesson."""
+        """Return the published model; with `after`, wait until it contains that lesson."""
         after = given.get("after")
         if after is None:
             return self.teacher.published
@@ -237,7 +237,9 @@ class Service:
             raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
         message = await _body(request, self.limits)
         unsure = _share(request, "unsure", UNSURE_BELOW)
-        text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 are read as `deciban filter` does
+        text = message.decode(
+            "utf-8", "surrogateescape"
+        )  # as `deciban filter` reads other bytes
         published = self.teacher.published
 
         def work() -> str:
@@ -375,10 +377,12 @@ class Service:
         asked = await self._asked(request)
         no_other(asked.given, set())
         published = self.teacher.published
-        await self._thread(lambda: published.reader.table(asked.rows, strict=asked.form != CSV))  # refuses bad rows
+        await self._thread(
+            lambda: published.reader.table(asked.rows, strict=asked.form != CSV)
+        )  # an error for rows that the model cannot read
         return Json({"rows": await self._thread(self.unsure.add, asked.rows, published)})
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- state of the service -------------------------------------------------------------------------------------
     async def _model(self, request: Request) -> Response:
         known = describe_model(await self._published(request.query_params))
         name = self.teacher.file.path.name.removesuffix(".deciban")
@@ -475,7 +479,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
 
 
 def query_of(request: Request) -> Mapping[str, str]:
-    """Return the query of a request; most have none."""
+    """Return the query of a request, without parsing it if it is empty."""
     return request.query_params if request.scope["query_string"] else NO_QUERY
 
 
@@ -502,7 +506,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _assets() -> dict[str, tuple[bytes, str]]:
-    """Read the files of the page once; requests never name a file."""
+    """Read the files of the page at the start; no part of a request becomes a file name."""
     folder = files("deciban.service") / "page"
     return {path: ((folder / name).read_bytes(), TYPES[name.rsplit(".", 1)[1]]) for path, name in PAGE.items()}
 

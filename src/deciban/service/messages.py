@@ -55,7 +55,7 @@ KINDS: tuple[tuple[type[DecibanError], int], ...] = (
 
 
 class RequestError(Exception):
-    """An answer other than success."""
+    """A request that is not answered, with the status, detail and headers of the response."""
 
     def __init__(self, status: int, detail: str, *, remedy: str | None = None, **headers: str) -> None:
         super().__init__(detail)
@@ -94,12 +94,12 @@ JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)
 OPTIONS = ("prior", "cost", "unsure", "reject_cost", "unit", "over", "against")
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
-MOST_WHO = 100  # characters of a name
+MOST_WHO = 100  # characters in the name of a teacher
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may cost."""
+    """Limits of one request."""
 
     body: int = 8 * 2**20  # bytes
     rows: int = 10_000
@@ -125,18 +125,18 @@ class Asked:
 
     @property
     def digest(self) -> bytes:
-        """Digest of the body, by which a repeated request is recognised."""
+        """Digest of the body, which tells whether a request with a used key is a repetition."""
         return blake2b(self.body, digest_size=16).digest()
 
 
 def header(scope: Any, name: bytes) -> str | None:
-    """Return a header of a request that was let in; of several, the first."""
+    """Return a header of a request that the guard admitted; of several with this name, the first."""
     value = scope["deciban.headers"].get(name)
     return None if value is None else value.decode("latin-1")
 
 
 async def read_body(receive: Callable[[], Awaitable[Any]], declared: bytes | None, limits: Limits) -> bytes:
-    """Return the body; a RequestError if it is too large or comes too slowly."""
+    """Return the body; RequestError if it is too large or arrives too slowly."""
     if declared is not None and declared.isdigit() and int(declared) > limits.body:
         raise _too_large(limits)
     parts, size, more = [], 0, True
@@ -163,7 +163,7 @@ def _too_large(limits: Limits) -> RequestError:
 
 
 def media_type(header: str | None) -> str:
-    """Return the form of a body by its Content-Type; a RequestError if it is none that is read."""
+    """Return the form of a body by its Content-Type; RequestError if the type is not supported."""
     if header == JSON:
         return JSON
     name = (header or "").split(";")[0].strip().lower()
@@ -188,7 +188,7 @@ def parse(body: bytes, form: str, query: Mapping[str, str], limits: Limits) -> A
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body is; a RequestError if it is none."""
+    """Parse a body as a JSON object; RequestError if it is not one."""
     content = _json(body)
     if not isinstance(content, dict):
         raise RequestError(400, "the body is not a JSON object.", remedy='Send for example {"rows": [{"column": 1}]}.')
@@ -208,7 +208,7 @@ def _json(text: bytes | str, line: int | None = None) -> Any:
 
 
 def _of_object(given: dict[str, Any], body: bytes, limits: Limits) -> Asked:
-    """Return rows and options of a JSON object: row, rows, text or texts, and label or labels; it is changed."""
+    """Take rows, labels and options out of a JSON object; the result holds its other members as `given`."""
     named = [name for name in ("row", "rows", "text", "texts") if name in given]
     if len(named) > 1:
         raise RequestError(422, f"{' and '.join(named)} are given.", remedy="Give one of them.")
@@ -231,7 +231,7 @@ def _of_object(given: dict[str, Any], body: bytes, limits: Limits) -> Asked:
 
 
 def _labels(given: dict[str, Any], single: str, several: str | None, rows: list[Row]) -> list[Any] | None:
-    """Return one label for each row, of one label for all or a list."""
+    """Return one label for each row, from one label for all rows or a list."""
     if several is not None and several in given:
         if single in given:
             raise RequestError(422, f"{single} and {several} are given.", remedy="Give one of them.")
@@ -377,7 +377,7 @@ def member(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...], d
 
 
 def no_other(given: Mapping[str, Any], allowed: Callable[[], set[str]] | set[str]) -> None:
-    """Refuse members that are not known: a misspelt option must not be ignored."""
+    """Refuse unknown members, so that a misspelt option is not ignored."""
     known = allowed if isinstance(allowed, set) else allowed()
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -388,7 +388,7 @@ def no_other(given: Mapping[str, Any], allowed: Callable[[], set[str]] | set[str
 class Deadline:
     """Cancels what the current task does in a `with` block after some seconds, and raises TimeoutError.
 
-    As `asyncio.timeout`, in a quarter of its time: every request has two of them.
+    Like `asyncio.timeout`, in a quarter of its time; every request uses two deadlines.
     """
 
     __slots__ = ("_expired", "_handle", "_seconds", "_task")
@@ -451,7 +451,7 @@ def lines(items: Sequence[Any], version: int) -> Response:
 
 
 def as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
-    """Return the rows of a table with the answers behind them."""
+    """Return the rows of a table as CSV, followed by columns of the answers."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = list(made[0]["probabilities"]) if made else []
@@ -486,7 +486,7 @@ def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
 
 
 def history_line(entry: Entry) -> dict[str, Any]:
-    """Return a lesson as the history shows it; long rows are shortened."""
+    """Return an entry as a lesson of the history; long rows are shortened."""
     rows = [_shortened(row) for row in (entry.rows or [])[:5]]
     return {
         "id": entry.id,

@@ -31,7 +31,7 @@ MOST_LABEL = 200  # characters in the name of a class
 
 @dataclass(frozen=True)
 class ClassNames:
-    """The name that each class of the model is shown with, where it is not its own.
+    """Names with which classes of the model are shown, for those whose name is not their label.
 
     >>> names = ClassNames().shown_as("spam", "junk")
     >>> names.of(["ham", "spam"])
@@ -54,7 +54,7 @@ class ClassNames:
         return ClassNames(tuple((label, name) for label, name in kept.items() if label != name))
 
     def renamed(self, was: str, now: str, classes: Sequence[Any]) -> ClassNames:
-        """Return the names after the class that is shown as `was` is shown as `now`; it may be another class's name."""
+        """Return the names after a class is renamed; with the name of another class, both are shown as one."""
         labels = [str(label) for label in classes if self.name(label) == was]
         if not labels:
             raise InputError(
@@ -66,7 +66,7 @@ class ClassNames:
         return names
 
     def label(self, name: str, classes: Sequence[Any]) -> str | None:
-        """Return the class of the model that lessons under a shown name are learnt as; None if there is none."""
+        """Return the label of the model for lessons under a shown name; None if no class has this name."""
         if str(name) in {str(label) for label in classes} and self.name(name) == str(name):
             return str(name)
         return next((str(label) for label in classes if self.name(label) == str(name)), None)
@@ -74,7 +74,7 @@ class ClassNames:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Classes of the model that are shown as one, for a set of classes."""
+    """The classes of a model grouped by their shown names."""
 
     classes: Sequence[Any]  # (K,) of the model
     names: tuple[str, ...]  # (G,) shown
@@ -110,7 +110,7 @@ class Grouping:
         return made
 
     def strongest(self, likelihood: Array, weight: Array, group: int) -> Array:
-        """Return for each row the class of the model that carries most of a shown class, (n,) positions."""
+        """Return for each row the most probable class of the model within a shown class, (n,) positions."""
         members = np.flatnonzero(self.group == group)
         joint = likelihood[:, members] + log_probability(np.maximum(weight[members], 1e-300))
         return members[joint.argmax(axis=1)]
@@ -118,7 +118,7 @@ class Grouping:
 
 # -- labels of JSON ----------------------------------------------------------------------------------------------------
 def class_label(given: Any, classes: Sequence[Any], schema: Schema | None, *, new: bool) -> Label:
-    """Return the class of the model that a label from JSON names; with `new`, it may be one that there is not yet.
+    """Return the class of the model that a label from JSON names; with `new`, unknown names are allowed.
 
     >>> class_label("1", [0, 1], None, new=False)
     1
@@ -158,7 +158,7 @@ def class_label(given: Any, classes: Sequence[Any], schema: Schema | None, *, ne
 # -- the published model -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What readers use: a model with its density, names of classes, and which lessons it contains."""
+    """The model that answers requests, with its density, the names of its classes, and its last lesson."""
 
     predictor: Predictor
     version: int  # id of the last lesson that it contains
@@ -180,7 +180,7 @@ class Published:
 
     @property
     def counts(self) -> Array:
-        """Weight of the rows of each class that the class prior rests on, (K,): without offered rows."""
+        """(K,) weights of the classes, from which the class prior is computed: without offered rows."""
         offered = np.array([self.offered.get(label, 0.0) for label in self.model.classes])
         rows = np.asarray(self.model.stats.rows, dtype=float)
         left = np.maximum(rows - offered, 0.0)
@@ -188,7 +188,7 @@ class Published:
 
 
 def describe_model(published: Published) -> dict[str, Any]:
-    """Return what the page and clients need to know of the model."""
+    """Return the classes, columns and state of the model, for the page and for clients."""
     model, reader, grouping = published.model, published.reader, published.grouping
     schema = reader.reader.schema
     counts, trusted = (grouping.sums(each).tolist() for each in (model.stats.rows, published.counts))

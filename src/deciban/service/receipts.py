@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 # -- digests of sums ---------------------------------------------------------------------------------------------------
 BYTES_AT_A_TIME = 2**20  # of an array, fed to a digest in one step
-CHUNK_WORDS = 64  # words of a chunk, about
-CHUNKS_AT_A_TIME = 128  # whose columns are read in one step
-FIRST = ""  # name of the chunk of the words before the first word that begins one; it may be empty
+CHUNK_WORDS = 64  # words of a chunk on average
+CHUNKS_AT_A_TIME = 128  # chunks whose columns are read in one step
+FIRST = ""  # name of the first chunk, which no word begins; it may be empty
 
 
 def digest_of(value: Any) -> str:
@@ -70,7 +70,7 @@ def _digest_steps(value: Any, digest: blake2b) -> Iterator[None]:
 
 
 def sums_digest(stats: Stats) -> str:
-    """Return the digest of sums. Peaks, which remember the largest value that a sum ever had, are left out."""
+    """Return the digest of sums. Peaks, the largest values that sums ever had, are left out."""
     steps = SumsDigests().stats_steps(stats)
     while True:
         try:
@@ -80,7 +80,7 @@ def sums_digest(stats: Stats) -> str:
 
 
 def former_sums_digest(stats: Stats) -> str:
-    """Return the digest of sums as receipts of the first form have it: of all arrays, one after the other."""
+    """Return the digest of sums that receipts of the first form hold: of all arrays, one after the other."""
     return digest_of(without_peaks(stats))
 
 
@@ -95,7 +95,7 @@ def without_peaks(stats: Any) -> Any:
 
 
 class SumsDigests:
-    """Computes digests of the sums of models; what belongs to the last model is kept, because the next is like it."""
+    """Computes digests of the sums of models; keeps those of the last model, as the next differs in few words."""
 
     def __init__(self) -> None:
         self._last: tuple[Model, str] | None = None
@@ -108,13 +108,13 @@ class SumsDigests:
         return self._last[1]  # type: ignore[index]  # the last step has set it
 
     def steps(self, model: Model) -> Iterator[None]:
-        """Compute the digest of a model in steps of about a millisecond, so that it is there for the next receipt."""
+        """Compute the digest of a model in steps of about a millisecond, and keep it for the next receipt."""
         if self._last is None or self._last[0] is not model:
             made = yield from self.stats_steps(model.stats)
             self._last = model, made
 
     def stats_steps(self, stats: Stats) -> Generator[None, None, str]:
-        """Compute the digest of sums in steps of about a millisecond; it is the value of the iteration."""
+        """Compute the digest of sums in steps of about a millisecond; the generator returns it."""
         tables: list[TextStats] = []
         rest = without_peaks(_without_tables(stats, tables))
         chunks = []
@@ -134,7 +134,10 @@ def _without_tables(stats: Any, tables: list[TextStats]) -> Any:
     if not isinstance(stats, Stats):
         return stats
     if "word" in stats.labels:
-        from deciban.text.stats import TextStats, word_axis  # a model of other columns needs no modules of texts
+        from deciban.text.stats import (
+            TextStats,
+            word_axis,
+        )  # lazy: a model without texts does not load the modules of texts
         from deciban.text.vocabulary import Vocabulary
 
         axis = stats.labels["word"]
@@ -160,7 +163,7 @@ class WordChunks:
 
 
 def _chunk_steps(table: TextStats, known: WordChunks | None) -> Generator[None, None, WordChunks]:
-    """Compute the digests of the chunks of a table; those that are the same as in a known one are taken from it."""
+    """Compute the digests of the chunks of a table; equal chunks of a known table are not computed again."""
     words = _vocabulary(table)
     changed = None if known is None else _changed_words(known.table, table)
     if known is None or changed is None:
@@ -224,7 +227,7 @@ def _changed_runs(
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the chunks that hold changed words: their names, and their first column and the one after the last.
 
-    The words that begin chunks, and the digests of chunks that there are no more, are brought up to date.
+    `starts` and `digests` are changed: words that begin chunks are added and removed.
     """
     from deciban.text.word_delta import place
 
@@ -240,7 +243,7 @@ def _changed_runs(
             del digests[word]
     names = [FIRST, *starts]
     touched = {bisect_right(starts, word) for word in some}
-    touched.update(bisect_left(starts, word) for word in before)  # the chunk before has other words, too
+    touched.update(bisect_left(starts, word) for word in before)  # the chunk before it changes, too
     for at in sorted(touched):
         first = 0 if at == 0 else place(words.names, names[at])
         yield names[at], first, len(words) if at + 1 == len(names) else place(words.names, names[at + 1])
@@ -248,7 +251,7 @@ def _changed_runs(
 
 # -- receipts ----------------------------------------------------------------------------------------------------------
 FORM = "deciban receipt 2"
-FORMER = "deciban receipt 1"  # whose digests of sums are those of `former_sums_digest`
+FORMER = "deciban receipt 1"  # its digests of sums are those of `former_sums_digest`
 
 
 def row_digests(table: Table, columns: Sequence[Any], labels: Sequence[Any], key: Key) -> list[str]:
@@ -300,7 +303,7 @@ class Receipt:
         return blake2b(text.encode(), key=key.secret, digest_size=32).hexdigest()
 
     def is_sealed_by(self, key: Key) -> bool:
-        """Tell whether no field was changed since the receipt was made."""
+        """Return whether no field was changed since the receipt was sealed."""
         return compare_digest(self.seal, self.expected_seal(key))
 
 
@@ -348,7 +351,7 @@ def verify_by_file(receipt: Receipt, model: Model) -> Iterator[Check]:
 
 
 def verify_by_refit(receipt: Receipt, model: Model, batches: Iterable[Batch], key: Key) -> Iterator[Check]:
-    """Check that the model is one learnt from the rows that the owner kept, and that no removed row is among them."""
+    """Check that the model equals a fit to the rows that the owner kept, and that no removed row is among them."""
     fitted = replace(model.blank(), ledger=None)
     kept: set[str] = set()
     for batch in batches:
@@ -359,7 +362,7 @@ def verify_by_refit(receipt: Receipt, model: Model, batches: Iterable[Batch], ke
 
 
 def same_sums(one: Stats, two: Stats) -> bool:
-    """Tell whether two statistics have the same names, and sums that agree to nine digits of their largest."""
+    """Return whether two statistics have the same names, and sums that agree to nine digits of the largest."""
     first, second = Encoder(), Encoder()
     if first.encode(without_peaks(one), "") != second.encode(without_peaks(two), ""):
         return False

@@ -46,8 +46,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-MOST_CLIENTS = 10_000  # whose rate is remembered
-FEWEST_CHARACTERS = 16  # of a token
+MOST_CLIENTS = 10_000  # clients whose rate is kept
+FEWEST_CHARACTERS = 16  # characters of a token
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Policy:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on can be reached from this machine only.
+    """Return whether an address to listen on can be reached from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, False)
@@ -113,13 +113,13 @@ def is_loopback(host: str) -> bool:
 def allowed_hosts(host: str, more: Sequence[str] = ()) -> frozenset[str]:
     """Return the names that a Host header may have."""
     names = {"localhost", "127.0.0.1", "[::1]", *(name.lower() for name in more)}
-    if host not in ("0.0.0.0", "::"):  # these mean every address, and are no name
+    if host not in ("0.0.0.0", "::"):  # these listen on all addresses and are not host names
         names.add(f"[{host}]" if ":" in host else host.lower())
     return frozenset(names)
 
 
 class Rate:
-    """Requests of each client: a bucket that fills at a steady rate."""
+    """Rate limit of each client: a token bucket."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, burst
@@ -173,7 +173,7 @@ class Guard:
                 await respond(send_guarded, 503, problem(503, detail, remedy="Send fewer rows."), {"Retry-After": "5"})
 
     def _admit(self, scope: Any) -> Token | None:
-        """Return the token of a request that is let in; raise a RequestError otherwise."""
+        """Return the token of a request that is admitted; RequestError if it is refused."""
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in (b"host", b"origin", b"authorization") and name in headers:
@@ -230,18 +230,18 @@ IDLE_SECONDS = 15  # between two requests on a connection
 
 
 class TimedProtocol(Protocol):
-    """HTTP, where a client that opens a connection and does not send the head of a request is disconnected."""
+    """HTTP protocol that closes a connection whose client does not send the head of a request in time."""
 
     head_timer: asyncio.TimerHandle | None = None
     head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock of a new connection."""
+        """Start the timer of a new connection."""
         super().connection_made(transport)
         self.head_timer = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
 
     def data_received(self, data: bytes) -> None:
-        """Start the clock with the first bytes of a request."""
+        """Start the timer with the first bytes of a request, and stop it after the head."""
         if self._between_requests():
             if self.head_timer is None:
                 self.head_timer = self.loop.call_later(HEADER_SECONDS, self._close_if_idle)
@@ -255,7 +255,7 @@ class TimedProtocol(Protocol):
             self.head_bytes = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -324,6 +324,6 @@ def serve(service: Service, listening: socket.socket) -> None:
                 loop.add_signal_handler(number, lambda: setattr(server, "should_exit", True))
         await server.serve(sockets=[listening])
 
-    signal.set_wakeup_fd(-1)  # the command line's own handler would end the process before the last snapshot
+    signal.set_wakeup_fd(-1)  # otherwise the handler of the command line ends the process before the last snapshot
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(run())

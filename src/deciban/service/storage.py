@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # a system without such locks: files are still replaced whole
+except ImportError:  # the system has no such locks; files are still replaced whole
     fcntl = None  # type: ignore[assignment]
 
 SCHEMA = """
@@ -74,18 +74,16 @@ class JournalError(DecibanError):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One change of the model, as it is kept."""
+    """One change of the model, as the journal holds it."""
 
     id: int
     kind: str  # learn, unlearn, correct, classes or erase
-    rows: list[Row] | None  # None where a lesson has none, or where they were erased; None in the list, likewise
+    rows: list[Row] | None  # None if the lesson has none or all were erased; an erased row is None in the list
     labels: list[Label] | None  # of the rows; for "classes", the old and the new name
     was: list[Label] | None  # for "correct": the labels before
     who: str
     time: float  # seconds since 1970
-    asked: list[list[Any]] | None = (
-        None  # random sample: for each row in it, [row, log P(label), correct] before learning
-    )
+    asked: list[list[Any]] | None = None  # of rows in the random sample: [row, log P(label), correct], before learning
     offered: bool = False  # the row was offered as unsure: a biased sample
     undoes: int | None = None
     undone: int | None = None  # id of the lesson that undid this one
@@ -129,7 +127,7 @@ class Journal:
 
     @property
     def secret(self) -> bytes:
-        """Random bytes of this journal: the key of receipts where the ledger has none."""
+        """Random bytes of this journal: the key of receipts if the ledger has no key."""
         with self._lock:
             return self._database.execute("select value from settings where name='secret'").fetchone()[0]
 
@@ -140,7 +138,7 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write lessons in one transaction; when it returns they are on the disk. JournalError: none was written."""
+        """Write lessons in one transaction, to the disk before it returns; with a JournalError, none was written."""
         with self._transaction() as database:
             database.executemany(INSERT, [entry.line() for entry in entries])
             undone = [(entry.id, entry.undoes) for entry in entries if entry.undoes is not None]
@@ -290,8 +288,8 @@ def _refusing() -> Iterator[None]:
 
 # -- the model file ----------------------------------------------------------------------------------------------------
 ENDING = ".snapshot"
-SNAPSHOT_LESSONS = 20_000  # after so many lessons
-SNAPSHOT_SECONDS = 300.0  # and after so much time, if there were lessons
+SNAPSHOT_LESSONS = 20_000  # new lessons after which a snapshot is written
+SNAPSHOT_SECONDS = 300.0  # time after which one is written if there are new lessons
 
 
 def file_digest(path: Path) -> str:
@@ -301,7 +299,7 @@ def file_digest(path: Path) -> str:
 
 
 class ModelFile:
-    """A model file that this process alone changes."""
+    """A model file that only this process changes; a lock on it keeps others away."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path))
@@ -312,7 +310,7 @@ class ModelFile:
             raise _changed(self.path)
         self._lock = threading.Lock()
         with suppress(OSError):
-            self.beside.unlink()  # of a process that was killed
+            self.beside.unlink()  # left by a process that was killed
 
     @property
     def size(self) -> int:
@@ -351,9 +349,9 @@ class ModelFile:
 
 
 class Snapshots:
-    """Snapshots of one service: the model of a moment is written while lessons go on.
+    """Snapshots of one service, written by a separate thread while lessons continue.
 
-    The methods are called by one thread, the teacher's; the attributes may be read by any.
+    Only the thread of the teacher calls the methods; any thread may read the attributes.
 
     Parameters
     ----------
@@ -378,7 +376,7 @@ class Snapshots:
         self._thread: threading.Thread | None = None
 
     def begin_if_due(self, model: Model, lesson: int) -> None:
-        """Begin to write a model in another thread if many lessons are new, or if the last snapshot is long ago."""
+        """Begin to write a model in another thread if many lessons are new, or if the last snapshot is old."""
         new, age = lesson - self.saved, time.monotonic() - self._saved_at
         if new and (new >= SNAPSHOT_LESSONS or age >= self.seconds):
             self.begin(model, lesson)

@@ -19,9 +19,11 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 from deciban import kernels
 from deciban.errors import DomainError, MergeError, NotLearntError
 from deciban.kernels.choice import compiled
-from deciban.sklearn.dropin import Array
+from deciban.sklearn.dropin import Array, Shapes, check_arrays
 from deciban.sklearn.naive_bayes import DiscreteNaiveBayes
+from deciban.store.checks import require
 
+MOST_EMPTY = 2**20  # counts of categories that a drop-in may have by `min_categories` alone
 MISSING = -1  # the code of a missing value, and of an unknown category that is ignored
 
 
@@ -108,6 +110,28 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         tags.input_tags.positive_only = self.categories == "codes"
         tags.input_tags.string = self.categories == "auto"
         return tags
+
+    def fitted_shapes(self) -> Shapes:
+        shapes = super().fitted_shapes()
+        del shapes["feature_count_"]
+        tables = {"category_count_": "D list", "feature_log_prob_": "D list", "n_categories_": "D whole"}
+        return shapes | tables | {"categories_": "D list" if self._encodes() else "optional D list"}
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        K, sizes = len(self.classes_), np.asarray(self.n_categories_)
+        least = self.min_categories
+        right = least is None or (np.shape(least) in ((), sizes.shape) and np.asarray(least).dtype.kind == "i")
+        if right and least is not None:  # learning makes tables of this size
+            right = K * sum(np.broadcast_to(least, sizes.shape).tolist()) <= max(MOST_EMPTY, 8 * K * int(sizes.sum()))
+        require(right, "min_categories", "a whole number, or one for each column, and not far above the categories")
+        shapes = [(K, size) for size in sizes.tolist()]
+        check_arrays(self.category_count_, shapes, "category_count_", lambda table: (table >= 0).all())
+        check_arrays(self.feature_log_prob_, shapes, "feature_log_prob_", lambda table: (table <= 0).all(), False)
+        for names, size in zip(getattr(self, "categories_", ()), sizes):
+            right = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype == object
+            right = right and (len(names) <= size if self.categories == "auto" else not len(names))
+            require(right and len(set(names.tolist())) == len(names), "categories_", "distinct names of categories")
 
     # -- options -----------------------------------------------------------------------------------------------------
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -27,9 +27,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from deciban.errors import MergeError, NotAvailableError, NotLearntError
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import ITERATIONS, variational_shares
-from deciban.sklearn.dropin import Array, DropIn
+from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes, check_arrays
 from deciban.sklearn.moments import Moments
 from deciban.statistics import Additive
+from deciban.store.attributes import LARGEST
+from deciban.store.checks import require
 
 TOGETHER = 8  # documents for which one iteration of numpy takes less time than one of each
 LEAST = 2e-5  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
@@ -88,6 +90,25 @@ class PCA(DropIn, Additive, theirs.PCA):
     """
 
     _spectrum: tuple[Array, Array] | None  # all singular values and directions; None after a truncated solver
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"components_": "C D real", "mean_": "D real", "n_components_": "C size", "n_samples_": "number"}
+        own |= dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "C count")
+        own |= {"_spectrum": "optional other", "_fit_svd_solver": "optional text"}
+        return {**ROWS, **own, "noise_variance_": "number"}
+
+    def check_fitted(self) -> None:
+        held = self.__dict__.setdefault("_spectrum", None)  # not in former files
+        self.__dict__.setdefault("_fit_svd_solver", self.svd_solver)
+        variances = np.append(np.asarray(self.explained_variance_, dtype=float), self.noise_variance_)
+        right = ((variances == 0) | (variances >= 1 / LARGEST)).all()  # their inverses are finite
+        require(right and self.n_samples_ >= 1, "PCA", "a number of rows, and variances of at least 0")
+        if held is not None:
+            require(type(held) is tuple and len(held) == 2, "_spectrum", "singular values and directions")
+            check_arrays(held[:1], [None], "_spectrum", lambda values: (values >= 0).all())
+            check_arrays(held[1:], [(len(held[0]), self.n_features_in_)], "_spectrum")
+            _check_orthonormal(held[1], "_spectrum")
+        _check_orthonormal(self.components_, "components_")
 
     def _unsupported(self) -> str | None:
         return None if self.svd_solver in ("auto", "full") else f"svd_solver={self.svd_solver!r}"
@@ -238,6 +259,12 @@ class PCA(DropIn, Additive, theirs.PCA):
         self._fit_svd_solver = "covariance_eigh"
         self._spectrum = self._set_moments(n, mean, wanted, dtype, *np.linalg.eigh(scatter))
         return self
+
+
+def _check_orthonormal(rows: Any, name: str) -> None:
+    """Raise ModelFileError unless rows are orthonormal, to about two digits."""
+    products = np.asarray(rows, dtype=float) @ np.asarray(rows, dtype=float).T
+    require(np.abs(products - np.eye(len(rows))).max(initial=0.0) < 1e-2, name, "orthonormal directions")
 
 
 def keeps_digits(values: Array, kept: int) -> bool:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban import kernels
 from deciban.errors import NotAvailableError, SingularError
-from deciban.sklearn.dropin import Array
+from deciban.sklearn.dropin import Array, Shapes, check_arrays
 from deciban.sklearn.moments import FLOATS, DiscriminantAnalysis, Moments, shrunk
+from deciban.store.checks import require
 
 LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
 ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
@@ -83,6 +84,22 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
     _structure = "tied"
     coef_: Array  # (K, D), or (1, D) of two classes
     intercept_: Array
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"priors_": "K count", "means_": "K D real", "coef_": "L D real", "intercept_": "L real"}
+        kept = "" if self.solver != "svd" or self.store_covariance else "optional "
+        own |= dict.fromkeys(("_max_components", "_n_features_out"), "optional C size")
+        own |= {"covariance_": f"{kept}D D real", "_moments": "optional other"}
+        if self.solver != "lsqr":
+            own |= {"scalings_": "D R real", "explained_variance_ratio_": "V real"}
+        return super().fitted_shapes() | own | ({"xbar_": "D real"} if self.solver == "svd" else {})
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        K, D = self.means_.shape
+        require(len(self.coef_) == (1 if K == 2 else K), "coef_", "a row for each class, or one for two classes")
+        most = min(K - 1, D) if self.n_components is None else self.n_components
+        self._max_components = self._n_features_out = vars(self).get("_max_components", most)  # not in former files
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn means and the covariance.
@@ -303,6 +320,19 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
 
     _structure = "full"
     _keeps_objects = True
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"priors_": "K count", "means_": "K D real", "scalings_": "K list", "rotations_": "K list"}
+        own |= {"covariance_": "K list" if self.store_covariance else "optional K list", "_moments": "optional other"}
+        return super().fitted_shapes() | own
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        D = self.n_features_in_
+        check_arrays(self.scalings_, [None] * len(self.scalings_), "scalings_", lambda values: (values >= 0).all())
+        check_arrays(self.rotations_, [(D, len(values)) for values in self.scalings_], "rotations_")
+        kept = getattr(self, "covariance_", [])
+        check_arrays(kept, [(D, D)] * len(kept), "covariance_")
 
     def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
         covariance = self._shrunk(moments)

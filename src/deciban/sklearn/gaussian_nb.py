@@ -18,8 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from deciban import kernels
 from deciban.errors import NotAvailableError
 from deciban.evidence.scores import log_joint
-from deciban.sklearn.dropin import Array, encode_labels, place_labels
-from deciban.sklearn.evidence import ROUNDING
+from deciban.sklearn.dropin import ROUNDING, Array, Shapes, encode_labels, place_labels
 from deciban.sklearn.naive_bayes import NaiveBayes
 
 EPS = float(np.finfo(float).eps)
@@ -90,6 +89,11 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         super().__init__(priors=priors, var_smoothing=var_smoothing)
         self.handle_missing = handle_missing
         self.accept_sparse = accept_sparse
+
+    def fitted_shapes(self) -> Shapes:
+        values = "K D count" if self.handle_missing == "ignore" else "optional K D count"
+        own = {"theta_": "K D real", "var_": "K D count", "class_count_": "K count", "class_prior_": "K count"}
+        return super().fitted_shapes() | own | {"epsilon_": "number", "value_count_": values}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn means and variances of each class.

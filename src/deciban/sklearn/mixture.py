@@ -29,9 +29,9 @@ from deciban.families.gaussian.densities import NormalDensity
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import Pass, mixture_pass
 from deciban.latent.gaussian_missing import GaussianWithGaps
-from deciban.sklearn.dropin import WORK, Array
-from deciban.sklearn.evidence import Ratios
+from deciban.sklearn.dropin import ROWS, WORK, Array, Ratios, Shapes
 from deciban.statistics import Members
+from deciban.store.checks import require
 
 LOST = 1e6  # squared distance of a component from the origin, in its own variances, from which on digits are lost
 
@@ -169,6 +169,19 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
             verbose_interval=verbose_interval,
         )
         self.handle_missing = handle_missing
+
+    def fitted_shapes(self) -> Shapes:
+        shape = {"full": "K D D", "tied": "D D", "diag": "K D", "spherical": "K"}[self.covariance_type]
+        own = {"weights_": "K positive", "means_": "K D real", "converged_": "flag", "n_iter_": "number"}
+        own |= dict.fromkeys(("covariances_", "precisions_", "precisions_cholesky_"), f"{shape} real")
+        return {**ROWS, **own, "lower_bound_": "number", "lower_bounds_": "optional T list"}
+
+    def check_fitted(self) -> None:
+        root = self.precisions_cholesky_
+        diagonal = np.diagonal(root, axis1=-2, axis2=-1) if self.covariance_type in ("full", "tied") else root
+        require((diagonal > 0).all(), "precisions_cholesky_", "a positive diagonal")
+        bounds = getattr(self, "lower_bounds_", [])
+        require(all(isinstance(bound, int | float | np.floating) for bound in bounds), "lower_bounds_", "numbers")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture by EM.

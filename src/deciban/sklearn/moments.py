@@ -13,9 +13,10 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from deciban import kernels
 from deciban.errors import HyperparameterError, NotAvailableError, NotLearntError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
-from deciban.sklearn.dropin import Array, encode_labels
-from deciban.sklearn.evidence import Evidence, Sums
+from deciban.sklearn.dropin import Array, Evidence, Sums, check_arrays, encode_labels
 from deciban.statistics import Axis, Members
+from deciban.store.attributes import LARGEST
+from deciban.store.checks import require
 
 EPS = float(np.finfo(float).eps)
 LOST = 1e-11  # relative error of a variance from which on it is computed in two passes
@@ -142,10 +143,18 @@ class DiscriminantAnalysis(Evidence, Sums):
     _moments: Moments | None = None  # of the learnt rows
 
     def check_fitted(self) -> None:
-        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        """Raise ModelFileError if fitted attributes contradict each other; a file holds moments as a plain tuple."""
         super().check_fitted()
-        if self._moments is not None:
-            self._moments = Moments(*self._moments)  # a plain tuple in a file
+        held = self._moments
+        if held is None:
+            return
+        K, D = self.means_.shape
+        require(isinstance(held, tuple) and len(held) == 3, "_moments", "weights, means and sums of products")
+        check_arrays(held, [(K,), (K, D), (K, D, D)], "_moments")
+        right = ((held[0] == 0) | (held[0] >= 1 / LARGEST)).all() and held[0].any()  # means divide by them
+        require(right, "_moments", f"weights of 0, or of at least {1 / LARGEST:g}, and not all of 0")
+        require((np.diagonal(held[2], axis1=1, axis2=2) >= 0).all(), "_moments", "sums of squares of at least 0")
+        self._moments = Moments(*held)
 
     def check_parameters(self) -> None:
         """Check that shrinkage is given only with a solver that has it.

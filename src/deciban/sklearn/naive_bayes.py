@@ -14,9 +14,9 @@ from deciban import kernels
 from deciban.families.bernoulli import Bernoulli, BernoulliStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
 from deciban.kernels.choice import compiled
-from deciban.sklearn.dropin import Array, encode_labels, place_labels
-from deciban.sklearn.evidence import Evidence, Sums
+from deciban.sklearn.dropin import Array, Evidence, Shapes, Sums, encode_labels, place_labels
 from deciban.statistics import Axis, Members
+from deciban.store.checks import require
 
 
 class NaiveBayes(Evidence, Sums):
@@ -46,6 +46,16 @@ class DiscreteNaiveBayes(NaiveBayes):
     class_count_: Array  # (K,)
     feature_count_: Array  # (K, D)
     category_count_: list[Array]  # of categories: D tables (K, n_categories)
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"class_count_": "K count", "class_log_prior_": "K log"}
+        return super().fitted_shapes() | own | {"feature_count_": "K D count", "feature_log_prob_": "K D log"}
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        alpha = np.asarray(self.alpha)
+        right = alpha.shape in ((), (self.n_features_in_,)) and alpha.dtype.kind in "fiu" and bool((alpha >= 0).all())
+        require(right, "alpha", "a number of at least 0, or one for each column")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count features in each class.
@@ -246,6 +256,10 @@ class ComplementNB(DiscreteNaiveBayes, theirs.ComplementNB):
     >>> ComplementNB().fit([[2, 0], [1, 1], [0, 3]], ["a", "a", "b"]).predict([[1, 0]])
     array(['a'], dtype='<U1')
     """
+
+    def fitted_shapes(self) -> Shapes:
+        # weights have either sign
+        return super().fitted_shapes() | {"feature_log_prob_": "K D real", "feature_all_": "D count"}
 
     def _count_codes(self, X: Any, codes: Array, weight: Array | None, K: int) -> tuple[Array, ...] | None:
         check_non_negative(X, "ComplementNB (input X)")

@@ -10,7 +10,7 @@ import sklearn.feature_extraction.text as sklearn_text
 from sklearn.preprocessing import normalize
 
 from deciban.errors import DecibanError
-from deciban.sklearn.dropin import Array, DropIn
+from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes
 from deciban.text.counting import count_by_arrival, count_rows
 from deciban.text.documents import Documents, is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
@@ -247,6 +247,10 @@ class TfidfTransformer(DropIn, sklearn_text.TfidfTransformer, auto_wrap_output_k
     array([[1.   , 0.   ],
            [2.   , 1.405]])
     """
+
+    def fitted_shapes(self) -> Shapes:
+        # scikit-learn multiplies by `idf_` where it is there, also if `use_idf` was set to False after a fit
+        return {**ROWS, "idf_": "D factor" if self.use_idf else "optional D factor"}
 
     def _unsupported(self) -> str | None:
         return "its own code is as fast"
