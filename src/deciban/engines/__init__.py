@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deciban.engines.tasks import Passes
 
 M = TypeVar("M", bound=Callable[..., Any])
-# name of an engine, and of the library whose frames it takes → module and class, imported when it is used
+# name of an engine, or of the library whose frames it takes → its module and class, which are imported at first use
 ENGINES = {
     "dask": "dask.DaskEngine",
     "duckdb": "database.SqlEngine",
@@ -37,13 +37,13 @@ EXTRAS = {
 
 
 class Backend(Protocol):
-    """An engine as a classifier uses it; `address` behind `NAME://` says where it runs."""
+    """Methods of an engine that a classifier calls."""
 
     quiet: bool  # whether no progress bar is shown
 
     @classmethod
     def opened(cls, address: str) -> Any:
-        """Return a context manager that yields the engine; without an address, one on this machine."""
+        """Return a context manager that yields the engine at an address; on this machine if it is empty."""
 
     @classmethod
     def of_frame(cls, X: Any) -> Backend:
@@ -93,7 +93,7 @@ def engine(name: str) -> Iterator[Backend]:
 
 
 def elsewhere(X: Any) -> Backend | None:
-    """Return the engine for rows: that of a frame's library, or the current one for files; None for this process."""
+    """Return the engine of rows: that of a frame's library, or the current one for files; None for this process."""
     library = library_of(X)
     if library in ENGINES:
         return _backend(library).of_frame(X)
@@ -101,13 +101,13 @@ def elsewhere(X: Any) -> Backend | None:
 
 
 def library_of(X: Any) -> str:
-    """Return the name of the library of a frame; tables of this package have it as an attribute."""
+    """Return the name of the library of a frame; a table of this package has the attribute `deciban_engine`."""
     library: str = getattr(type(X), "deciban_engine", None) or type(X).__module__.partition(".")[0]
     return library.lstrip("_")
 
 
 def parted(X: Any) -> tuple[Any, Passes | None]:
-    """Return rows and None; of a frame of an engine's library, its first rows and passes over all its parts."""
+    """Return the first rows of a frame of an engine's library and passes over all its parts; other rows, and None."""
     library = library_of(X)
     if library not in ENGINES:
         return X, None
@@ -121,7 +121,7 @@ def parted(X: Any) -> tuple[Any, Passes | None]:
 
 
 def over_frames(method: M) -> M:
-    """Decorate a method of a classifier that answers rows: frames of an engine's library are answered there."""
+    """Decorate a method of a classifier that answers rows: the engine of a frame answers the rows of the frame."""
 
     @wraps(method)
     def answered(self: Any, X: Any, *args: Any, **options: Any) -> Any:

@@ -2,9 +2,9 @@
 
     0  The first 65,536 rows make the choices that are frozen, as they do on one machine.
     1  Every fragment returns the sums of its rows, keyed by its position. A task that runs twice returns the same
-       value twice, and one of them is used: nothing is counted in a place that outlives a task.
-    2  A tree of fixed shape adds the sums. Its shape depends on the number of fragments alone, so that floating sums do
-       not depend on how many workers there are, or which of them was first.
+       value twice, and one of them is used: no task adds to a value outside of it.
+    2  A tree of fixed shape adds the sums. Its shape depends on the number of fragments alone, so that floating-point
+       sums do not depend on the number of workers, or on the order in which they finish.
     3  Calibration uses the rows that it would use on one machine: those with the smallest pseudo-random numbers, which
        depend on the position of a row in the whole input.
 
@@ -96,7 +96,7 @@ class Tree(Generic[T]):
 
     def __init__(self, add: Callable[[Sequence[T]], T], fan_in: int = FAN_IN) -> None:
         self.add, self.fan_in = add, fan_in
-        self.levels: list[list[T]] = []  # values that wait for their neighbours
+        self.levels: list[list[T]] = []  # values whose neighbours are missing
 
     def put(self, value: T) -> None:
         """Take the next value."""
@@ -130,7 +130,7 @@ def tree(leaves: Iterable[T], add: Callable[[Sequence[T]], T], fan_in: int = FAN
 
 
 def grown(values: Iterable[Sequence[T]], add: Callable[[Sequence[T]], T]) -> list[T]:
-    """Return the sum of values of each part, as they come: what is held are few sums of branches."""
+    """Return the sum of values of each part, added as they come, so that few sums are held at a time."""
     trees: list[Tree[T]] = []
     for parts in values:
         trees = trees or [Tree(add, 2) for _ in parts]
@@ -167,7 +167,7 @@ class Given(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A fit whose choices are made, and which has the sums of the first rows."""
+    """A fit whose choices are made, with the sums of the first rows."""
 
     request: Request
     opening: Opening
@@ -232,7 +232,7 @@ def begin(request: Request, first: Batch, given: GivenRows, label: str, together
 def fit(request: Request, given: Given, engine: Engine) -> tuple[Predictor, GivenRows]:
     """Fit a model to the fragments of an input; the result is that of one machine."""
     check_request(request)
-    # a block whose columns vary together has a gap after the first rows: fit again without such blocks
+    # None: a block of columns that vary together has a gap after the first rows; fit again without such blocks
     fitted = _fit(request, given, engine, True) or _fit(request, given, engine, False)
     assert fitted is not None
     return fitted
@@ -302,7 +302,7 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
 
 
 def refined(begun: Begun, total: Partial, given: Given, engine: Engine) -> tuple[Begun, Partial]:
-    """Let families that iterate over all rows do so; their rows are encoded once, and stay on the workers."""
+    """Run the iterations of families that need all rows; rows are encoded once, and stay on the workers."""
     family = ability(begun.choices.family, RefinesParts)
     if family is None or not needs_all_rows(family):
         return begun, total
@@ -319,12 +319,12 @@ def whole(ranges: Iterator[Partial]) -> Partial:
     first = next(ranges)
     if first.size is None:
         return first
-    others = map(attrgetter("stats"), ranges)  # unlike a generator, it does not hold the range before
+    others = map(attrgetter("stats"), ranges)  # unlike a generator, `map` does not keep the last range
     return replace(first, stats=words.together(first.stats, others, first.size), size=None)
 
 
 def expected_growth(items: Items, rows: Sequence[int] | None) -> float:
-    """Return how many times more rows the fragments may have than the first rows, to foresee the number of words."""
+    """Return the expected ratio of all rows to the first rows, from which the number of words is predicted."""
     if rows is not None:
         return max(1.0, sum(rows) / HEAD)
     touched = sum(task.skip > 0 for _, task in items)

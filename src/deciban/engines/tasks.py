@@ -33,8 +33,8 @@ from deciban.read.source import Skipped, Source
 from deciban.statistics import Array
 
 # -- fragments ---------------------------------------------------------------------------------------------------------
-FRAGMENT_BYTES = 2**26  # bytes of row groups, before compression, from which on another fragment begins
-OPENERS = 8  # threads that read the footers of Parquet files
+FRAGMENT_BYTES = 2**26  # uncompressed bytes of row groups after which another fragment begins
+OPENERS = 8  # threads that read footers of Parquet files
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class FilePart:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the part in messages."""
         if self.row_groups is None:
             return self.path
         return f"{self.path}, row groups {self.row_groups[0]} to {self.row_groups[-1]}"
 
     def source(self) -> Source:
-        """Open it; the process may be another one than that which found the file."""
+        """Open the part; this process may be another one than the process that found the file."""
         if not is_address(self.path) and not os.path.exists(self.path):
             raise InputError(
                 f"{self.path}: the process that reads it, on {socket.gethostname()}, finds no such file: it was "
@@ -131,7 +131,7 @@ class Task(NamedTuple):
     """The part of the work that belongs to one fragment."""
 
     place: int  # position of the fragment in the input
-    name: str  # what messages call it
+    name: str  # name of the fragment in messages
     skip: int = 0  # rows of the fragment that are among the first rows of the input
     sample: Array | None = None  # positions, among the rows after those skipped, that calibration uses
 
@@ -177,7 +177,7 @@ def located(data: Any, name: str) -> Iterator[None]:
 
 
 def _after(batches: Iterator[Batch], skip: int, counted: bool) -> Iterator[Batch]:
-    """Leave out the first rows as they were given; with `counted`, the origin of rows says how many were before."""
+    """Leave out the first `skip` rows of the input; with `counted`, the origin of a row is its number."""
     start = 0
     for batch in batches:
         n = len(batch.table)
@@ -197,7 +197,7 @@ class Files:
         self.first, self.label, self.parts = source, label, parts
 
     def items(self, read: int) -> list[tuple[FilePart, Task]]:
-        """Return the parts; `read` rows of the source have been read, and where its files begin is known so far."""
+        """Return the parts with the rows to skip: the first `read` rows of the source."""
         if isinstance(self.first, ManyFiles):
             begin = dict(zip(map(_anywhere, self.first.paths), self.first.starts))
         else:
@@ -252,7 +252,7 @@ class Engine(Protocol):
         """Return the values of `work(data, task)` in the order of the items."""
 
     def keep(self, work: Work, items: Items) -> Items:
-        """Compute `work(data, task)` of each item, and return items whose data are the values, where they are."""
+        """Compute `work(data, task)` of each item; return items that refer to the values, which stay on the workers."""
 
 
 # -- the sums of a fragment --------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def _sum(one: Any, two: Any) -> Any:
 
 
 def check_version(version: str, name: str) -> None:
-    """Refuse to work for another version of deciban, whose sums may differ."""
+    """Raise an EngineError if the program that fits has another version of deciban, whose sums may differ."""
     if version != deciban.__version__:
         raise EngineError(
             f"{name}: the worker has deciban {deciban.__version__}, and the program that fits has {version}.",
@@ -453,14 +453,14 @@ def check_version(version: str, name: str) -> None:
 
 
 # -- passes of an iterative fit ----------------------------------------------------------------------------------------
-# A pass is `total(work)`: every part returns the sums of its rows under the present parameters, which `work` holds, and
-# the tree of the plan adds them. The loop itself (EM, topics) is that of one machine and runs in this process.
+# A pass is `total(work)`: every part returns the sums of its rows under the parameters that `work` holds, and the tree
+# of the plan adds them. The loop over passes (EM, topics) is that of one machine and runs in this process.
 #
-# Parts are computed once by `kept`, and stay where they were computed. If a worker dies, its parts are computed again
+# Parts are computed once by `kept`, and stay on the workers. If a worker dies, its parts are computed again
 # from the rows. Work must not change a part, so that a pass which runs twice gives the same sums.
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Rows in parts that stay where they are."""
+    """Rows in parts that stay on the workers which computed them."""
 
     engine: Engine
     items: Sequence[tuple[Any, Task]]
@@ -478,12 +478,14 @@ class Passes:
         return list(self.engine.each(_OnPart(work), self.items))
 
     def names(self) -> list[str]:
-        """Return the name of the parts for messages."""
+        """Return the names of the parts in messages."""
         return [task.name for _, task in self.items]
 
 
 @dataclass(frozen=True, eq=False)
 class _OnPart:
+    """The work of a pass on one part; checks the version, and names the part in errors."""
+
     work: Callable[[Any], Any]
     listed: bool = False
     version: str = deciban.__version__

@@ -474,7 +474,9 @@ def dirichlet(
     ax = canvas(ax, 4.2, 3.9)
     points = _interior(SIDE)
     log_density = ((counts - 1) * np.log(points)).sum(axis=1) + gammaln(counts.sum()) - gammaln(counts).sum()
-    density = np.exp(np.minimum(log_density, np.quantile(log_density, 0.995)))  # a pole at the edge would hide the rest
+    density = np.exp(
+        np.minimum(log_density, np.quantile(log_density, 0.995))
+    )  # a pole at the edge would dominate the colours
     spread = np.ptp(density) > 1e-9 * density.max()
     levels = np.linspace(0, density.max(), 12) if spread else [0, density.max(), 2 * density.max()]
     ax.tricontourf(Triangulation(*_on_triangle(points).T), density, levels=levels, cmap="Blues", extend="max")

@@ -237,9 +237,7 @@ class Service:
             raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
         message = await _body(request, self.limits)
         unsure = _share(request, "unsure", UNSURE_BELOW)
-        text = message.decode(
-            "utf-8", "surrogateescape"
-        )  # as `deciban filter` reads other bytes
+        text = message.decode("utf-8", "surrogateescape")  # as `deciban filter` reads other bytes
         published = self.teacher.published
 
         def work() -> str:
@@ -382,7 +380,7 @@ class Service:
         )  # an error for rows that the model cannot read
         return Json({"rows": await self._thread(self.unsure.add, asked.rows, published)})
 
-    # -- state of the service -------------------------------------------------------------------------------------
+    # -- state of the service --------------------------------------------------------------------------------------
     async def _model(self, request: Request) -> Response:
         known = describe_model(await self._published(request.query_params))
         name = self.teacher.file.path.name.removesuffix(".deciban")

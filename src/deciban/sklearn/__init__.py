@@ -2,7 +2,8 @@
 
     from deciban.sklearn import CountVectorizer, GaussianNB
 
-`python -m deciban.sklearn script.py` runs a program with them, without a change; `patch_sklearn()` does so from within.
+`python -m deciban.sklearn script.py` runs an unchanged program with them; `patch_sklearn()` replaces scikit-learn's
+classes in the running process.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _HOME = {
 }
 
 __all__ = [*_HOME, "patch_sklearn", "unpatch_sklearn"]
-VARIABLE = "DECIBAN_PATCH_SKLEARN"  # set in the environment while scikit-learn is patched; worker processes inherit it
-PUBLIC = (  # modules of scikit-learn that programs import the classes from
+VARIABLE = "DECIBAN_PATCH_SKLEARN"  # environment variable of a patched process, which its workers inherit
+PUBLIC = (  # modules of scikit-learn with the classes that are replaced
     "sklearn.naive_bayes",
     "sklearn.discriminant_analysis",
     "sklearn.mixture",
@@ -116,5 +117,5 @@ def _replace(old: type, new: type) -> None:
             setattr(module, old.__name__, new)
 
 
-if os.environ.get(VARIABLE):  # a worker of a process that is patched
+if os.environ.get(VARIABLE):  # this process is a worker of a patched process
     patch_sklearn()

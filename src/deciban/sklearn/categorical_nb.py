@@ -23,7 +23,7 @@ from deciban.sklearn.dropin import Array, Shapes, check_arrays
 from deciban.sklearn.naive_bayes import DiscreteNaiveBayes
 from deciban.store.checks import require
 
-MOST_EMPTY = 2**20  # counts of categories that a drop-in may have by `min_categories` alone
+MOST_EMPTY = 2**20  # counts of categories that `min_categories` of a file may demand
 MISSING = -1  # the code of a missing value, and of an unknown category that is ignored
 
 
@@ -46,7 +46,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         Whether categories are codes 0, 1, … as scikit-learn demands, or values of any type, such as strings, that are
         found in the rows. New values in later calls of `partial_fit` are added.
     handle_unknown : {"error", "ignore"}, default="error"
-        Whether a category that was never learnt is refused in rows to predict, or adds nothing to the scores.
+        Whether a row with a category that was never learnt is refused, or the category adds nothing to the scores.
     handle_missing : {"error", "ignore"}, default="error"
         Whether missing values (NaN, None) are refused, or add nothing to counts and scores.
 
@@ -206,7 +206,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         return self
 
     def _encodes(self) -> bool:
-        """Whether rows become codes here, and not by scikit-learn's checks."""
+        """Whether this class converts rows to codes, and not scikit-learn's checks."""
         return self.categories == "auto" or self.handle_missing == "ignore"
 
     def _checked(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
@@ -230,7 +230,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
                 raise DomainError(f"column {column} {what} (row {row}). {remedy}")
 
     def _codes(self, rows: Array) -> tuple[list[Array], Array]:
-        """Categories of each column, those that were learnt first, and the codes of checked rows."""
+        """Return the categories of each column, learnt ones first, and the codes of checked rows."""
         if self.categories == "codes":
             codes = np.where(np.isnan(rows), MISSING, rows).astype(np.int64)
             check_non_negative(rows, "CategoricalNB (input X)")
@@ -242,7 +242,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         if not self._encodes():
             if self.handle_unknown == "ignore" or not self._runs(X):
                 return super()._check_X(X)
-            # `_joint_log_likelihood` notices codes below 0, without a pass over the codes
+            # `_joint_log_likelihood` detects codes below 0 without another pass over the codes
             return validate_data(self, X, dtype="int", accept_sparse=False, ensure_all_finite=True, reset=False)
         names, codes = self._codes(self._checked(X))
         for j, (all_names, known) in enumerate(zip(names, self.categories_)):
@@ -255,7 +255,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         return codes
 
     def _check_rows(self, X: Any, y: Any, refit: bool) -> tuple[Any, Any]:
-        # codes below 0 are noticed by the counts
+        # the counts show codes below 0
         return validate_data(self, X, y, dtype="int", accept_sparse=False, ensure_all_finite=True, reset=refit)
 
     def _count_codes(self, X: Array, codes: Array, weight: Array | None, K: int) -> tuple[Array, ...] | None:
@@ -268,7 +268,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
             check_non_negative(X, "CategoricalNB (input X)")
             return None  # more categories than a table of counts should have
         totals = kernels.class_weights(codes, weight, K)
-        # −1 is a missing value to the kernel
+        # the kernel takes −1 as a missing value
         if weight is None and not gaps and counts.sum() != totals.sum() * len(sizes):
             check_non_negative(X, "CategoricalNB (input X)")
         self._validate_n_categories(sizes[None, :] - 1, self.min_categories)  # raises its error before a change

@@ -33,8 +33,8 @@ from deciban.statistics import Additive
 from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
 
-TOGETHER = 8  # documents for which one iteration of numpy takes less time than one of each
-LEAST = 2e-5  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
+TOGETHER = 8  # documents from which on one numpy iteration for all is faster than one for each
+LEAST = 2e-5  # least eigenvalue and least gap, relative to the largest eigenvalue, that keep ten digits
 
 
 class PCA(DropIn, Additive, theirs.PCA):
@@ -355,7 +355,7 @@ class LatentDirichletAllocation(DropIn, theirs.LatentDirichletAllocation):
     def _small_e_step(self, X: Any, cal_sstats: bool, random_init: bool) -> tuple[Array, Array | None]:
         """E-step in numpy: all documents together, and those that need many iterations one by one."""
         n, K = X.shape[0], self.n_components
-        topics = self.exp_dirichlet_component_[:, : X.shape[1]]  # scikit-learn takes rows that lack the last words
+        topics = self.exp_dirichlet_component_[:, : X.shape[1]]  # scikit-learn accepts rows without the last words
         source, options = self.random_state_ if random_init else None, (self.doc_topic_prior_, self.mean_change_tol)
         if n < TOGETHER:  # scikit-learn's loop, without joblib around it
             gamma, sums = _update_doc_distribution(
@@ -391,7 +391,7 @@ class Ratios:
 def share_together(
     rows: sp.csr_array, topics: Array, gamma: Array, prior: float, tolerance: float, most: int
 ) -> tuple[Array, int]:
-    """Update γ of all documents, until few are left; return these and the number of iterations."""
+    """Update γ of all documents until few have not converged; return these and the number of iterations."""
     words, live, own, before = np.ascontiguousarray(topics.T), np.arange(len(gamma)), gamma, 0
     while before < most and len(live) >= TOGETHER:
         ratios = Ratios(rows if own is gamma else rows[live], words)
@@ -399,7 +399,7 @@ def share_together(
         while before < most and 2 * np.count_nonzero(going) > len(going):
             updated = shares * (ratios.of(shares) @ words) + own.dtype.type(prior)
             changed = ~(np.abs(updated - own).mean(axis=1) < tolerance)
-            own = np.where(going[:, None], updated, own)  # a document keeps its γ once it has changed little
+            own = np.where(going[:, None], updated, own)  # γ of a converged document does not change
             shares, before = expected_shares(own), before + 1
             going &= changed
         gamma[live], live = own, live[going]
@@ -414,7 +414,7 @@ def share_alone(
     expect, change = (
         _dirichlet_expectation_1d[kind],
         mean_change[kind],
-    )  # chosen once: the choice takes longer than a call
+    )  # looked up once, because the lookup takes longer than a call
     for d, shares in zip(documents, expected_shares(gamma[documents]), strict=True):
         entries = slice(rows.indptr[d], rows.indptr[d + 1])
         counts, words, own = rows.data[entries], topics.take(rows.indices[entries], axis=1), gamma[d]

@@ -21,8 +21,8 @@ from deciban.sklearn.dropin import Array, Shapes, check_arrays
 from deciban.sklearn.moments import FLOATS, DiscriminantAnalysis, Moments, shrunk
 from deciban.store.checks import require
 
-LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
-ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
+LEAST = 1e-5  # ratio of eigenvalues below which scikit-learn decomposes the rows
+ROUNDING = 1e-13  # ratio of eigenvalues up to which one counts as 0
 UNDERFLOW = np.log(np.finfo(float).smallest_subnormal) - np.log(2)  # log probability that rounds to 0
 
 
@@ -230,7 +230,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
             return super().decision_function(X)
         rows = validate_data(self, X, ensure_all_finite=False, reset=False)
         scores = kernels.linear_scores(rows, np.ascontiguousarray(self.coef_.T), self.intercept_)
-        # NaN or inf in a row makes all its scores so; scikit-learn raises the error
+        # a NaN or inf in a row makes all its scores NaN or inf; scikit-learn raises the error
         if not np.isfinite(scores[:, 0]).all():
             return super().decision_function(X)
         return scores if scores.shape[1] > 1 else scores.ravel()
@@ -244,7 +244,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         if not logs:
             return kernels.softmax(scores, out=scores)
         kernels.log_softmax(scores, out=scores)
-        if scores.min(initial=0.0) < UNDERFLOW:  # in scikit-learn, probabilities that are 0 count as the least number
+        if scores.min(initial=0.0) < UNDERFLOW:  # scikit-learn replaces probabilities of 0 by the smallest number
             scores[scores < UNDERFLOW] = np.log(np.finfo(float).smallest_normal)
         return scores
 
@@ -386,7 +386,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         for values, vectors in zip(self.scalings_, np.asarray(self.rotations_, dtype=float)):
             if vectors.shape[0] != vectors.shape[1]:
                 return super()._decision_function(X)
-            # any root of the precision matrix gives the same distances; the triangular one takes least time
+            # any root of the precision matrix gives the same distances; the triangular one is the fastest
             _, R = np.linalg.qr((vectors * np.sqrt(np.asarray(values, dtype=float))).T)
             whitener.append(scipy.linalg.solve_triangular(R, np.eye(len(R))))
             log_det.append(np.log(values).sum())

@@ -47,7 +47,7 @@ Shapes = dict[str, str]  # attribute → description of its shape, in the notati
 
 TESTED = ("1.9",)  # versions of scikit-learn whose own tests were run against the drop-ins
 ROWS: Shapes = {"n_features_in_": "D size", "feature_names_in_": "optional D names"}
-WORK = 20  # operations of a value: below 50,000 values, scikit-learn's own code is about as fast
+WORK = 20  # operations for each value; below 50,000 values, scikit-learn's own code is about as fast
 PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -137,7 +137,7 @@ def is_patched(cls: type) -> bool:
 class DropIn(metaclass=DropInType):
     """Base class of the drop-ins."""
 
-    if TYPE_CHECKING:  # attributes and methods of scikit-learn's class that stands further on among the parents
+    if TYPE_CHECKING:  # attributes and methods of scikit-learn's class, which is a later base class
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -183,13 +183,13 @@ class DropIn(metaclass=DropInType):
         """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
 
     def _unsupported(self) -> str | None:
-        """Return the parameter that the kernels do not have, or None."""
+        """Return a parameter that the kernels do not support, or None."""
         return None
 
     def _runs(self, X: Any = None, few: bool = False) -> bool:
-        """Whether deciban serves these parameters and this input, if `few` also a small one; else logs why."""
+        """Whether the kernels run for these parameters and this input, also small ones if `few`; log why not."""
         reason = self._unsuitable(X, few)
-        if reason is None or log.isEnabledFor(logging.INFO):  # the log names parameters before the size of the input
+        if reason is None or log.isEnabledFor(logging.INFO):  # the log prefers a reason among the parameters
             reason = self._reason() or reason
         return self._log(reason)
 
@@ -224,7 +224,7 @@ class DropIn(metaclass=DropInType):
 def is_accelerated(estimator: BaseEstimator) -> bool:
     """Whether deciban's kernels serve an estimator with its present parameters.
 
-    Small inputs are given to scikit-learn's own code all the same, where it is as fast.
+    Small inputs always run scikit-learn's own code, which is as fast for them.
 
     Parameters
     ----------
@@ -234,8 +234,7 @@ def is_accelerated(estimator: BaseEstimator) -> bool:
     Returns
     -------
     bool
-        False for an estimator that is none of the drop-ins, or that has parameters that only scikit-learn's own
-        implementation has.
+        False for an estimator that is not a drop-in, or with parameters that only scikit-learn's own code supports.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def encode_labels(y: Array) -> tuple[Array, Array] | None:
         if y.dtype.kind == "O":
             if not all(isinstance(each, str) for each in classes):
                 return None
-            classes = np.array(classes.tolist())  # as scikit-learn's unique_labels has them
+            classes = np.array(classes.tolist())  # of the type that scikit-learn's unique_labels returns
         return classes, codes.reshape(-1)
     return found
 
@@ -292,7 +291,7 @@ def check_arrays(
 
 
 # -- additions to classifiers ------------------------------------------------------------------------------------------
-ROUNDING = 1e-12  # share of the weight learnt that counts as none after rows were removed
+ROUNDING = 1e-12  # share of the learnt weight that counts as 0 after rows were removed
 
 
 class Ratios(DropIn):
@@ -460,7 +459,7 @@ class LeaveOneOut:
         codes = self._known_codes(y)
         try:
             scores, count = self._left_out(X, codes)
-        except HyperparameterError as error:  # alpha=0: without a row, some of its values would be impossible
+        except HyperparameterError as error:  # alpha=0: without the row, some of its values have probability 0
             raise NotAvailableError(
                 f"{type(self).__name__} with these parameters has no leave-one-out scores: {error}"
             ) from None

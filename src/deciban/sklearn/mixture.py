@@ -33,12 +33,12 @@ from deciban.sklearn.dropin import ROWS, WORK, Array, Ratios, Shapes
 from deciban.statistics import Members
 from deciban.store.checks import require
 
-LOST = 1e6  # squared distance of a component from the origin, in its own variances, from which on digits are lost
+LOST = 1e6  # squared distance of a component from the origin, in its variances, above which digits are lost
 
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """Sums of an E-step in the place of responsibilities, which are computed where labels are wanted."""
+    """Sums of an E-step in place of responsibilities, which are computed only for labels."""
 
     sums: Pass
     origin: Array  # (D,)
@@ -52,7 +52,7 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the rows of a fit have beyond scikit-learn's: weights, and missing values (NaN)."""
+    """Weights and missing values (NaN) of the rows of a fit, which scikit-learn does not support."""
 
     weight: Array | None  # (n,)
     gappy: Array | None  # (n, D), NaN where a value is missing; None if none is
@@ -131,7 +131,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         **theirs.GaussianMixture._parameter_constraints,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
-    _rows: Rows = NONE  # of the fit that is running
+    _rows: Rows = NONE  # of the running fit
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         return X.dtype == np.float64 and self.means_.dtype == np.float64 and self._runs(X)
 
     def _few(self, X: Any) -> bool:
-        """Whether the rows are so few that steps in numpy are the fastest."""
+        """Whether the rows are so few that EM steps in numpy are the fastest."""
         return self._defaults is not None and self._reason() is None and not compiled(WORK * X.size)
 
     def _few_scores(self, X: Array) -> Array:
@@ -370,7 +370,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         """Densities of the components, which score rows with missing values by their marginals."""
         K, D = self.means_.shape
         origin = np.asarray(self.weights_ @ self.means_ / self.weights_.sum(), dtype=float)
-        root = np.asarray(self.precisions_cholesky_, dtype=float)  # a start may have no covariances_ yet
+        root = np.asarray(self.precisions_cholesky_, dtype=float)  # at a start there may be no `covariances_`
         if self.covariance_type in ("full", "tied"):
             inverse = np.linalg.inv(root.reshape(-1, D, D))
             scale = inverse.transpose(0, 2, 1) @ inverse
@@ -407,7 +407,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log densities; with handle_missing="ignore", of the values that are there.
+            Log densities; with handle_missing="ignore", of the values that are not missing.
         """
         if self.handle_missing == "error":
             return super().score_samples(X)

@@ -19,10 +19,10 @@ from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
 
 EPS = float(np.finfo(float).eps)
-LOST = 1e-11  # relative error of a variance from which on it is computed in two passes
-NEGATIVE = 1e-9  # ratio to the learnt sums below 0 that shows rows that were never learnt
-FALSIFIED = 1e-8  # relative error of a variance that unlearning may leave behind
-MASKED = 2**16  # rows times classes up to which a mask of each class takes less time than sorting
+LOST = 1e-11  # relative error of a variance above which it is computed in two passes
+NEGATIVE = 1e-9  # sums below minus this share of the learnt sums show rows that were never learnt
+FALSIFIED = 1e-8  # largest relative error of a variance after unlearning
+MASKED = 2**16  # rows times classes up to which masks of classes are faster than sorting
 
 
 class Moments(NamedTuple):
@@ -61,7 +61,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def in_one_pass(cls, X: Array, codes: Array, K: int) -> Moments | None:
-        """Return the moments of rows; None if a sum is not finite, or if a class without spread has lost its digits."""
+        """Return the moments of rows; None if a sum is not finite, or if a variance has lost its digits."""
         origin = np.asarray(X[:4096], dtype=np.float64).mean(axis=0)
         if not np.isfinite(origin).all():
             return None
@@ -83,7 +83,7 @@ class Moments(NamedTuple):
         return origin, (self.weight, first, self.scatter + first[:, :, None] * shift[:, None, :])
 
     def plus(self, other: Moments, sign: float = 1.0) -> Moments:
-        """Return the moments of both sets of rows; with sign -1, of the rows without the other ones."""
+        """Return the moments of both sets of rows; with sign -1, of the first set without the second."""
         total = self.weight + sign * other.weight
         some = total > NEGATIVE * self.weight
         safe = np.where(some, total, 1.0)
@@ -98,7 +98,7 @@ class Moments(NamedTuple):
         )
 
     def without(self, other: Moments) -> Moments:
-        """Return the moments without rows that were learnt; NotLearntError if the sums show that they were not."""
+        """Return the moments without learnt rows; NotLearntError if the sums show that they were not learnt."""
         left = self.plus(other, -1.0)
         learnt = np.diagonal(self.scatter, axis1=1, axis2=2)
         size = learnt.max(axis=1) + np.finfo(float).tiny
@@ -132,14 +132,14 @@ def _rows_of_classes(codes: Array, K: int) -> list[Any]:
 
 # -- discriminant analyses ---------------------------------------------------------------------------------------------
 FLOATS = (np.float64, np.float32)
-MOST = 2**24  # products of all classes that a fitted analysis keeps
+MOST = 2**24  # most products, of all classes, that a fitted analysis keeps
 
 
 class DiscriminantAnalysis(Evidence, Sums):
-    """Fit from sums of products, and methods that both analyses add to those of scikit-learn."""
+    """Base class of both discriminant analyses: fits from sums of products, and methods that scikit-learn's lack."""
 
     _structure: str  # of the Gaussian that has the same leave-one-out scores
-    _keeps_objects = False  # whether classes of an array of objects stay objects, as scikit-learn's class has it
+    _keeps_objects = False  # whether classes of an array of objects stay objects, as in scikit-learn
     _moments: Moments | None = None  # of the learnt rows
 
     def check_fitted(self) -> None:
@@ -263,7 +263,7 @@ class DiscriminantAnalysis(Evidence, Sums):
         raise NotImplementedError
 
     def _shrunk(self, moments: Moments) -> Array:
-        """Covariances of the classes, with the shrinkage that is asked for: (K, D, D)."""
+        """Covariances of the classes, with the shrinkage of the parameters: (K, D, D)."""
         return shrunk(moments.covariance, self.shrinkage) if self.shrinkage else moments.covariance
 
     def _log_prior(self, prior: Any = None) -> Array:
@@ -272,14 +272,14 @@ class DiscriminantAnalysis(Evidence, Sums):
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def _keep(self, X: Any, y: Any) -> None:
-        """Keep the moments of rows that scikit-learn's own code was fitted to."""
+        """Keep the moments of rows to which scikit-learn's own code was fitted."""
         self._moments = None
         K, D = len(self.classes_), self.n_features_in_
         if K * D * D <= MOST and not sklearn.get_config()["array_api_dispatch"]:
             codes = np.searchsorted(self.classes_, np.asarray(y).reshape(-1))
             mean = np.asarray(self.means_) if self.means_.dtype == np.float64 else None
             X = np.asarray(X)
-            rows = X if X.dtype in FLOATS else X.astype(float)  # scikit-learn also takes numbers that are written out
+            rows = X if X.dtype in FLOATS else X.astype(float)  # scikit-learn also accepts texts of numbers
             self._moments = Moments.of(rows, codes, None, K, mean)
 
     @_fit_context(prefer_skip_nested_validation=True)

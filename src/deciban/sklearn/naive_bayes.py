@@ -148,7 +148,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         return self.class_log_prior_ if prior is None else self._as_log_prior(prior)
 
     def _linear(self, X: Any, weights: Array, bias: Array) -> Array | None:
-        """Return bias + X @ weights.T of many CSR rows; None where scikit-learn is as fast."""
+        """Return bias + X @ weights.T of many CSR rows; None for inputs for which scikit-learn is as fast."""
         if not sp.issparse(X) or not self._runs(X) or not compiled(X.nnz * len(weights)):
             return None
         return kernels.sparse_scores(X.data, X.indices, X.indptr, np.ascontiguousarray(weights.T), bias)
@@ -275,7 +275,7 @@ class ComplementNB(DiscreteNaiveBayes, theirs.ComplementNB):
         return super()._joint_log_likelihood(X) if scores is None else scores
 
     def _log_prior(self, prior: Any = None) -> Array:
-        # scores of complements hold no class prior
+        # scores of complements contain no class prior
         own = self.class_log_prior_ if len(self.classes_) == 1 else np.zeros(len(self.classes_))
         return own if prior is None else self._as_log_prior(prior)
 
