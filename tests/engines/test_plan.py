@@ -1,4 +1,4 @@
-"""The plan of a fit over fragments: equal to one machine, whatever runs twice, last or not at all."""
+"""The plan of a fit over fragments: equal to the fit of one machine, also if tasks run twice or in another order."""
 
 import weakref
 from contextlib import contextmanager

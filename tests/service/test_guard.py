@@ -1,4 +1,4 @@
-"""Who is let in, and what each attack is answered."""
+"""The guard: which requests it admits, and its response to each attack."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Lessons last: they are in the journal before they are acknowledged, count once, and can be taken back exactly."""
+"""Lessons are in the journal before they are acknowledged, count once, and can be undone exactly."""
 
 import concurrent.futures as futures
 import json

@@ -156,7 +156,7 @@ class Given(Protocol):
 
     @property
     def first(self) -> Any:
-        """What `read.batches.Rows` takes, and whose first batches are those of the whole input."""
+        """Rows that `read.batches.Rows` takes; their first batches are those of the whole input."""
 
     def items(self, read: int) -> list[tuple[Any, Task]]:
         """The fragments; `read` rows of them are skipped."""

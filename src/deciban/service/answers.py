@@ -98,12 +98,8 @@ def predictions(
     `setting` holds the resolved prior and costs of the options; it is computed if not given.
     """
     setting = Setting.of(published, options) if setting is None else setting
-    shown = setting.grouping.likelihood(likelihood, setting.weight)
-    log_p = log_posterior(shown, setting.log_prior)
-    decided = decide(log_p, setting.cost)
-    evidence = convert(llr_over_runner_up(shown, decided, setting.log_prior), options.unit).tolist()
+    log_p, decided, evidence, doubtful = _decided(setting, likelihood, options)
     names = setting.grouping.names
-    doubtful = _unsure(log_p, decided, options, setting.cost)
     return [
         {
             "prediction": None if unsure else names[k],
@@ -116,17 +112,13 @@ def predictions(
     ]
 
 
-def decided(published: Published, likelihood: Array, options: Options) -> list[dict[str, Any]]:
+def decisions(published: Published, likelihood: Array, options: Options) -> list[dict[str, Any]]:
     """Return for each row the decision, its posterior, llr and expected cost."""
     setting = Setting.of(published, options)
-    shown = setting.grouping.likelihood(likelihood, setting.weight)
-    log_p = log_posterior(shown, setting.log_prior)
-    chosen = decide(log_p, setting.cost)
+    log_p, chosen, evidence, doubtful = _decided(setting, likelihood, options)
     each = np.arange(len(chosen))
     costs = expected_cost(log_p, setting.cost)
-    evidence = convert(llr_over_runner_up(shown, chosen, setting.log_prior), options.unit).tolist()
     names = setting.grouping.names
-    doubtful = _unsure(log_p, chosen, options, setting.cost)
     return [
         {
             "label": None if unsure else names[k],
@@ -249,10 +241,16 @@ def _difference(a: float, b: float) -> float:
     return 0.0 if a == b else float(a) - float(b)
 
 
-def _unsure(log_p: Array, chosen: Array, options: Options, cost: Array) -> list[bool]:
-    if options.unsure is None and options.reject_cost is None:
-        return [False] * len(chosen)
-    return with_unsure(log_p, chosen, options.unsure, reject_cost=options.reject_cost, cost=cost).tolist()
+def _decided(setting: Setting, likelihood: Array, options: Options) -> tuple[Array, Array, list[float], list[bool]]:
+    """Return log posteriors (n, G), decided classes, the evidence for them, and whether a decision is unsure."""
+    shown = setting.grouping.likelihood(likelihood, setting.weight)
+    log_p = log_posterior(shown, setting.log_prior)
+    chosen = decide(log_p, setting.cost)
+    evidence = convert(llr_over_runner_up(shown, chosen, setting.log_prior), options.unit).tolist()
+    unsure = [False] * len(chosen)
+    if options.unsure is not None or options.reject_cost is not None:
+        unsure = with_unsure(log_p, chosen, options.unsure, reject_cost=options.reject_cost, cost=setting.cost).tolist()
+    return log_p, chosen, evidence, unsure
 
 
 def _cost(given: Any) -> dict[tuple[str, str], float]:

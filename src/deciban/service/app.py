@@ -25,6 +25,7 @@ from deciban.service.answers import PLAIN, SMALL_BYTES, SMALL_ROWS, SmallRequest
 from deciban.service.lessons import ASK_ONE_IN, Lesson, live_figures
 from deciban.service.messages import (
     CSV,
+    JSON,
     LINES,
     MOST_WHO,
     Asked,
@@ -41,9 +42,9 @@ from deciban.service.messages import (
     media_type,
     member,
     no_other,
-    of_error,
     parse,
     problem,
+    problem_of,
     problem_response,
     read_body,
 )
@@ -140,7 +141,7 @@ class Service:
             except RequestError as refusal:
                 response = problem_response(refusal.status, refusal.content(), refusal.headers)
             except DecibanError as error:
-                response = problem_response(*of_error(error))
+                response = problem_response(*problem_of(error))
             except ClientDisconnect:
                 response = Response(status_code=400)
             except (TimeoutError, asyncio.CancelledError):
@@ -154,9 +155,14 @@ class Service:
 
         return answer
 
-    async def _asked(self, request: Request) -> Asked:
+    async def _asked(self, request: Request, with_id: bool = False) -> Asked:
+        """Return the rows and options of a request; with `with_id`, the id of a lesson may stand for its rows."""
         form = media_type(header(request.scope, b"content-type"))
         body = await _body(request, self.limits)
+        if with_id and form == JSON:
+            given = json_object(body)
+            if "id" in given:
+                return Asked([], given=given, body=body)
         if len(body) <= SMALL_BYTES:
             return parse(body, form, query_of(request), self.limits)
         return await self._thread(parse, body, form, query_of(request), self.limits)
@@ -224,7 +230,7 @@ class Service:
 
         def work() -> list[dict[str, Any]]:
             strict = asked.form != CSV
-            return answers.decided(published, answers.scores(published, asked.rows, strict=strict), asked.options)
+            return answers.decisions(published, answers.scores(published, asked.rows, strict=strict), asked.options)
 
         made = await self._thread(work)
         self.metrics.rows += len(made)
@@ -244,7 +250,7 @@ class Service:
             if b"\0" in message or not message.strip():
                 return UNREAD
             try:
-                [made] = answers.decided(published, answers.scores(published, [text]), PLAIN)
+                [made] = answers.decisions(published, answers.scores(published, [text]), PLAIN)
             except DecibanError:
                 return UNREAD
             answer = MailAnswer(str(made["label"]), float(made["llr"] or 0.0), made["posterior"])
@@ -326,7 +332,7 @@ class Service:
             given = json_object(body)
             asked = Asked([], given=given, body=body)
         else:
-            asked = await self._asked_or_id(request, "id" in members)
+            asked = await self._asked(request, "id" in members)
             given = dict(asked.given)
         no_other(given, {"who", *members})
         held = request.scope.get("deciban.token")
@@ -351,17 +357,6 @@ class Service:
             raise RequestError(422, f"the class of the rows is missing: {need}.")
         offered = member(given, "offered", bool, False)
         return Lesson(kind, asked.rows, asked.labels, asked.was or [], who, offered, None, key, digest)
-
-    async def _asked_or_id(self, request: Request, with_id: bool) -> Asked:
-        form = media_type(header(request.scope, b"content-type"))
-        body = await _body(request, self.limits)
-        if with_id and form == "application/json":
-            given = json_object(body)
-            if "id" in given:
-                return Asked([], given=given, body=body)
-        if len(body) <= SMALL_BYTES:
-            return parse(body, form, query_of(request), self.limits)
-        return await self._thread(parse, body, form, query_of(request), self.limits)
 
     # -- unsure rows -----------------------------------------------------------------------------------------------
     async def _next_unsure(self, request: Request) -> Response:
@@ -433,45 +428,7 @@ class Service:
         return Response(status_code=204)
 
 
-# -- metrics -----------------------------------------------------------------------------------------------------------
-class Metrics:
-    """Counts of requests in the text format of Prometheus; changed by the event loop only."""
-
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.rows = 0
-        self.buckets: Counter[float] = Counter()
-        self.seconds = 0.0
-        self.answered = 0
-
-    def count(self, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        self.requests[route, status] += 1
-        self.answered += 1
-        self.seconds += seconds
-        self.buckets[EDGES[bisect_left(BUCKETS, seconds)]] += 1
-
-    def text(self, gauges: Mapping[str, tuple[str, str, float]]) -> str:
-        """Return all metrics; `gauges` are name → (kind, help, value)."""
-        lines = ["# HELP deciban_requests_total Requests by route and status.", "# TYPE deciban_requests_total counter"]
-        lines += [
-            f'deciban_requests_total{{route="{route}",status="{status}"}} {n}'
-            for (route, status), n in sorted(self.requests.items())
-        ]
-        lines += ["# HELP deciban_request_seconds Time to answer.", "# TYPE deciban_request_seconds histogram"]
-        total = 0
-        for edge in BUCKETS:
-            total += self.buckets[edge]
-            lines.append(f'deciban_request_seconds_bucket{{le="{edge:g}"}} {total}')
-        lines.append(f'deciban_request_seconds_bucket{{le="+Inf"}} {self.answered}')
-        lines += [f"deciban_request_seconds_sum {self.seconds:.6f}", f"deciban_request_seconds_count {self.answered}"]
-        lines += ["# HELP deciban_rows_total Rows answered.", "# TYPE deciban_rows_total counter"]
-        lines.append(f"deciban_rows_total {self.rows}")
-        for name, (kind, help, value) in gauges.items():
-            lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
-        return "\n".join(lines) + "\n"
-
-
+# -- parts of requests, and other responses ----------------------------------------------------------------------------
 async def _body(request: Request, limits: Limits) -> bytes:
     return await read_body(request.receive, request.scope["deciban.headers"].get(b"content-length"), limits)
 
@@ -517,3 +474,42 @@ async def _not_allowed(request: Request, error: Any) -> Response:
     return problem_response(
         405, problem(405, f"{request.method[:20]} is not answered here."), dict(error.headers or {})
     )
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+class Metrics:
+    """Counts of requests in the text format of Prometheus; changed by the event loop only."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.rows = 0
+        self.buckets: Counter[float] = Counter()
+        self.seconds = 0.0
+        self.answered = 0
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests[route, status] += 1
+        self.answered += 1
+        self.seconds += seconds
+        self.buckets[EDGES[bisect_left(BUCKETS, seconds)]] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, str, float]]) -> str:
+        """Return all metrics; `gauges` are name → (kind, help, value)."""
+        lines = ["# HELP deciban_requests_total Requests by route and status.", "# TYPE deciban_requests_total counter"]
+        lines += [
+            f'deciban_requests_total{{route="{route}",status="{status}"}} {n}'
+            for (route, status), n in sorted(self.requests.items())
+        ]
+        lines += ["# HELP deciban_request_seconds Time to answer.", "# TYPE deciban_request_seconds histogram"]
+        total = 0
+        for edge in BUCKETS:
+            total += self.buckets[edge]
+            lines.append(f'deciban_request_seconds_bucket{{le="{edge:g}"}} {total}')
+        lines.append(f'deciban_request_seconds_bucket{{le="+Inf"}} {self.answered}')
+        lines += [f"deciban_request_seconds_sum {self.seconds:.6f}", f"deciban_request_seconds_count {self.answered}"]
+        lines += ["# HELP deciban_rows_total Rows answered.", "# TYPE deciban_rows_total counter"]
+        lines.append(f"deciban_rows_total {self.rows}")
+        for name, (kind, help, value) in gauges.items():
+            lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
+        return "\n".join(lines) + "\n"

@@ -27,7 +27,7 @@ from deciban.service.receipts import Receipt, SumsDigests, digest_of, row_digest
 from deciban.service.storage import Entry, Journal
 from deciban.statistics import Array
 
-MOST_FIGURED = 5000  # rows of the random sample that live figures rest on, the latest ones
+MOST_FIGURED = 5000  # latest rows of the random sample, from which live figures are computed
 ASK_ONE_IN = 20  # one row in this many is in the random sample; the service always asks for its class
 SCANNED_ROWS = 4096  # rows of the journal that an erasure compares at a time
 REPLAYED_ROWS = 4096  # rows learnt at a time when the journal is replayed

@@ -73,7 +73,7 @@ def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
     return content | {name: value for name, value in more.items() if value is not None}
 
 
-def of_error(error: DecibanError) -> tuple[int, dict[str, Any], dict[str, str]]:
+def problem_of(error: DecibanError) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Return status, body and headers of an error of the library."""
     if isinstance(error, JournalError):
         status = 507 if error.full else 503
@@ -376,10 +376,9 @@ def member(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...], d
     return value
 
 
-def no_other(given: Mapping[str, Any], allowed: Callable[[], set[str]] | set[str]) -> None:
+def no_other(given: Mapping[str, Any], allowed: set[str]) -> None:
     """Refuse unknown members, so that a misspelt option is not ignored."""
-    known = allowed if isinstance(allowed, set) else allowed()
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in given if name not in allowed]
     if unknown:
         raise RequestError(422, f"the request has a member {unknown[0][:60]!r}, which is not known.")
 
@@ -416,9 +415,9 @@ class Deadline:
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # made once
-
-
+ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)  # `json.dumps` makes a new one in each call
 JSON_TYPE = (b"content-type", b"application/json")
 
 

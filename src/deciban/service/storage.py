@@ -98,7 +98,7 @@ class Entry:
 
 COLUMNS = tuple(f.name for f in fields(Entry))
 JSON_COLUMNS = {"rows", "labels", "was", "asked", "receipt"}
-ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # made once
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` makes a new one in each call
 INSERT = f"insert into lessons ({', '.join(COLUMNS)}) values ({', '.join('?' * len(COLUMNS))})"
 SELECT = f"select {', '.join(COLUMNS)} from lessons"
 

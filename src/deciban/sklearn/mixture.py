@@ -1,7 +1,8 @@
 """Gaussian mixtures of scikit-learn on deciban's kernels: an EM iteration reads the rows once and keeps no table.
 
 For few rows, an EM step evaluates scikit-learn's formulas in numpy, for all components at once: at 50 rows,
-scikit-learn spends most of an iteration on looking up array namespaces and devices.
+scikit-learn spends most of an iteration on looking up array namespaces and devices. The types of arrays are those of
+scikit-learn: where a start of float64 meets rows of float32, some arrays have the type of the rows.
 """
 
 from __future__ import annotations
