@@ -324,6 +324,18 @@ def packed(numbers: Array) -> str:
 
 
 # -- the nomogram ------------------------------------------------------------------------------------------------------
+WITH_JOINT_EVIDENCE = (
+    "Set the value of each column. The number beside it is the evidence of this column alone. Its curve shows how "
+    "the evidence of the whole row changes with this value while the other values stay the same: above the middle "
+    "line, the evidence for the class is stronger than at the value that is set. The evidence of several columns "
+    "together depends on all their values. All evidence is added; the sum and the prior give the probability."
+)
+BY_COLUMN = (
+    "Set the value of each column. Its curve shows the evidence of every value; above the middle line, it is "
+    "evidence for the class. The evidence of all columns is added; the sum and the prior give the probability."
+)
+
+
 def nomogram_section(material: Material, data: dict[str, Any], share: float) -> str:
     """Scales of the columns, whose numbers go into `data`; the script adds the evidence of the values that are set."""
     scales, clf = material.scales, material.clf
@@ -372,38 +384,20 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         ],
     }
     rows = "".join(_scale_row(number, one) for number, one in enumerate(columns))
-    choice = ""
-    if len(clf.classes_) > 2:
-        for ident, text, first in (("over", "Evidence for", 1), ("against", "over", 0)):
-            options = "".join(
-                f'<option value="{k}"{" selected" if k == first else ""}>{escape(name)}</option>'
-                for k, name in enumerate(names)
-            )
-            choice += f'<div><label for="{ident}">{text}</label><br><select id="{ident}">{options}</select></div>'
+    choice = _choice_of_classes(names) if len(clf.classes_) > 2 else ""
     start = rounded(prior[1] - prior[0], 2)
     notes = []
     if left:
         notes.append(f"{len(left):,} more columns stay at their typical values.")
     if scales.left_out:
-        notes.append(f"Columns without a scale, whose evidence is not shown: {shortened(scales.left_out)}.")
+        notes.append(f"Columns without a scale, which count as missing here: {shortened(scales.left_out)}.")
     if len(clf.classes_) > K:
-        notes.append(f"The first {K} classes.")
+        notes.append(f"Only the first {K} classes are shown.")
     several = [("nomogram-pairs", "pairs of columns")] if pairs is not None else []
     several += [(f"nomogram-term-{number}", term.label) for number, term in enumerate(scales.terms)]
     listed = "".join(f"<li><b>{escape(label)}:</b> <span id='{ident}'></span></li>" for ident, label in several)
     together = f"<h3>Several columns together</h3><ul class='notes'>{listed}</ul>" if several else ""
-    if several:
-        text = (
-            "Set the value of each column. The number beside it is the evidence of this column alone. Its curve shows how "
-            "the evidence of the whole row changes with this value while the other values stay the same: above the middle "
-            "line, the evidence for the class is stronger than at the value that is set. The evidence of several columns "
-            "together depends on all their values. All evidence is added; the sum and the prior give the probability."
-        )
-    else:
-        text = (
-            "Set the value of each column. Its curve shows the evidence of every value; above the middle line, it is "
-            "evidence for the class. The evidence of all columns is added; the sum and the prior give the probability."
-        )
+    text = WITH_JOINT_EVIDENCE if several else BY_COLUMN
     return (
         f"<p>{text}</p>"
         f"<div class='controls'>{choice}<div><label for='nomogram-prior'>Prior odds</label>"
@@ -413,6 +407,18 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         f"{rows}{together}"
         f"<p class='quiet'>{escape(' '.join(notes))}</p>"
     )
+
+
+def _choice_of_classes(names: Sequence[str]) -> str:
+    """Two controls: the class that the evidence is for, and the class that it is against."""
+    choice = ""
+    for ident, text, first in (("over", "Evidence for", 1), ("against", "over", 0)):
+        options = "".join(
+            f'<option value="{k}"{" selected" if k == first else ""}>{escape(name)}</option>'
+            for k, name in enumerate(names)
+        )
+        choice += f'<div><label for="{ident}">{text}</label><br><select id="{ident}">{options}</select></div>'
+    return choice
 
 
 def _pair_tables(
