@@ -75,7 +75,7 @@ class Serial:
     """Runs tasks one after the other in this process."""
 
     def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
-        """Return the sum of all items, for each part; a value is added as soon as its neighbour is there."""
+        """Return the sum of all items, for each part; a value is added as soon as its neighbour is computed."""
         return exchanged(grown((work(data, task) for data, task in items), addition.add), addition)
 
     def each(self, work: Work, items: Items) -> Iterator[Any]:
@@ -172,7 +172,7 @@ class Begun:
     request: Request
     opening: Opening
     choices: Choices
-    stats: ModelStats  # of the first rows
+    stats: ModelStats  # sums of the first rows
     ledger: Ledger | None
     first: Batch
 
@@ -272,7 +272,7 @@ def _shown(values: Iterable[Any], total: int, quiet: bool) -> Iterator[Any]:
 
 def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tuple[Predictor, GivenRows] | None:
     rows = GivenRows(given.first, given.label, None, schema_reader(request.families, request.kinds, True))
-    batches = rows.batches(ahead=False)  # workers read what follows
+    batches = rows.batches(ahead=False)  # workers read the later rows
     first = next(batches)
     begun = begin(request, first, rows, given.label, together, passes=True)
     read, known = rows_read(first), given.rows()

@@ -63,7 +63,7 @@ class _Tasks:
 
     work: Work
     items: dict[int, tuple[Any, Task]]  # by partition; None in place of a value that is kept
-    schema: pa.Schema  # of the partitions
+    schema: pa.Schema  # schema of the partitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         place = TaskContext.get().partitionId()

@@ -97,7 +97,7 @@ def _names(key: Sequence[Any], columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def without(family: Product, places: set[Place]) -> Product | None:
-    """Return the blocks and experts that are in none of the places; None if there are none."""
+    """Return a family without the blocks and experts at these places; None if nothing is left."""
     kept = {key: each for key, each in zip(family.keys, family.families.values()) if ("block", key) not in places}
     experts = {label: one for label, one in family.experts.items() if ("expert", label) not in places}
     return Product(kept, experts) if kept else _experts_alone(family, experts)
@@ -248,7 +248,7 @@ class Piece:
     columns: tuple[str, ...]
     cells: tuple[str, ...]
     family: Family[Any]
-    order: tuple[int, ...] = ()  # of the sums among those of the part: columns of gaps, or pairs
+    order: tuple[int, ...] = ()  # positions of the sums in those of the part: columns of gaps, or pairs
 
     def size(self, given: Given) -> int:
         """The expected number of combinations."""

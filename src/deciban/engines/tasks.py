@@ -212,7 +212,7 @@ class Files:
 
 
 # -- addition and engines ----------------------------------------------------------------------------------------------
-Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
+Work = Callable[[Any, Task], Any]  # function of the data of a fragment and of its task
 Items = Sequence[tuple[Any, Task]]  # data of fragments and their tasks
 Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothing
 
@@ -266,20 +266,20 @@ class Choices:
     label: str
     given: tuple[str, ...]  # columns of the input
     together: frozenset[Any] = frozenset()  # columns that must not have gaps
-    key: Key | None = None  # of the ledger
+    key: Key | None = None  # key of the ledger
     version: str = deciban.__version__
 
 
 class Sampled(NamedTuple):
     """Rows of one fragment that calibration uses."""
 
-    place: int  # of the fragment
+    place: int  # position of the fragment
     batch: Batch
 
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """The sums of some fragments, and what else was found in them."""
+    """The sums of some fragments, with their ledger, numbers of rows, sample, gaps and skipped rows."""
 
     stats: Any = None  # ModelStats, or Words in all parts but the first; None if there was no row
     ledger: Ledger | None = None
@@ -287,7 +287,7 @@ class Partial:
     sample: tuple[Sampled, ...] = ()
     gap: bool = False  # whether a value is missing in columns that were found to vary together
     skipped: Skipped = field(default_factory=Skipped)  # rows that could not be read
-    size: words.Size | None = None  # of the vocabulary; in split sums alone, in the piece of the first range
+    size: words.Size | None = None  # size of the vocabulary; only in split sums, in the piece of the first range
 
     def __add__(self, other: Partial) -> Partial:
         return Partial(
@@ -324,7 +324,7 @@ class Adding:
         return [first, *(Partial(piece) for piece in pieces[1:])]
 
     def join(self, pieces: Sequence[Partial]) -> Partial:
-        """Return the sums of one range, with what the first part has beside words."""
+        """Return the sums of one range, with the other values of the first part."""
         sizes = [piece.size for piece in pieces if piece.size is not None]
         stats = words.joined([piece.stats for piece in pieces])
         return replace(pieces[0], stats=stats, size=words.size_of_all(sizes) if sizes else None)
@@ -391,7 +391,7 @@ def _batches(choices: Choices, data: Any, task: Task) -> Any:
 
 
 def _partial(choices: Choices, data: Any, task: Task) -> Partial:
-    """Return the sums of a fragment; none if it has no rows."""
+    """Return the sums of a fragment; without statistics if it has no rows."""
     sums, hashes, counts, rows = None, None, None, 0
     kept: list[Batch] = []
     try:

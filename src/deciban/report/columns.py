@@ -214,7 +214,7 @@ def _density_figure(column: ColumnScale, names: Any, ident: str) -> str:
 
 
 # -- evidence of several columns together ------------------------------------------------------------------------------
-JOINT_NUMBERS = 30_000  # of eight bytes each, for all formulas of a page
+JOINT_NUMBERS = 30_000  # most numbers of eight bytes in all formulas of a page
 LARGEST = 200.0  # decibans; stronger evidence counts as this when columns are ordered
 
 

@@ -189,7 +189,10 @@ def _missing(table: Table) -> Array:
 
 
 LARGEST_NATS = 50.0  # evidence of one row is clipped to this, so that certain rows do not dominate the mean
-SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.98, 50  # of one feature alone: it may be derived from the class
+SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = (
+    0.98,
+    50,
+)  # accuracy of one feature, and rows, from which on it may be derived from the class
 MAIN_SHARE = 0.8  # share of a feature's evidence from which on a class is named for it
 GAPPY = 0.5  # share of missing values above which a column gets a warning
 FEW_ROWS, CELLS = 32, 2**20  # rows of the first explanation; parts of rows that are explained at a time

@@ -56,9 +56,9 @@ class ColumnScale:
     log_density: Array  # (m, K) marginal, not calibrated
     decibans: Array | None  # (m, K) calibrated evidence of each class; None where it is not a sum over columns
     middle: int  # position of the typical value that a nomogram starts with
-    position: int  # of the column in the model
+    position: int  # position of the column in the model
     missing: Array | None  # (K,) decibans of a missing value; None if none may be missing
-    edges: tuple[float, ...] = ()  # of bins with constant density, each of which holds one of `values`
+    edges: tuple[float, ...] = ()  # edges of bins of constant density; each bin contains one of `values`
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,12 +230,12 @@ MOST_WORDS = 400  # words of a column of texts
 class Drift:
     """Differences between the rows learnt and those of a second file."""
 
-    rows: float  # of the second file
+    rows: float  # rows of the second file
     classes: tuple[Any, ...]
     learnt: Array  # (K,) rows of each class
     other: Array  # (K,) rows of each class in the second file
     columns: list[tuple[str, float | None]]  # columns of each block, and decibans for a difference; None: not available
-    words: tuple[WordDrift, ...] = ()  # of columns of texts
+    words: tuple[WordDrift, ...] = ()  # words of each column of texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +248,7 @@ class WordDrift:
     expected: Array  # (W,) amount in the second file, if frequencies given the class were those learnt
     found: Array  # (W,) amount in the second file
     total: int  # words of both
-    decibans_of_all: float  # of the column as a whole
+    decibans_of_all: float  # for a difference in the column as a whole
 
 
 def drift(clf: Classifier, X: Any, y: Any) -> Drift:
@@ -368,7 +368,7 @@ class Material:
 def gather(
     clf: Classifier, batches: Iterable[Batch] | None, learnt: bool | None, other: tuple[Any, Any] | None, title: str
 ) -> Material:
-    """Compute what the report shows."""
+    """Compute the material of a report."""
     predictor = clf.predictor_
     model = predictor.model
     K, D = len(model.classes), len(model.reader.labels)
@@ -388,7 +388,7 @@ def gather(
 
 
 def _title(model: Model) -> str:
-    """The heading of the page: what is predicted, and the classes."""
+    """The heading of the page: the name of the label, and the classes."""
     names = shortened(map(class_text, model.classes))
     label = None if model.reader.schema is None else model.reader.schema.label
     return (

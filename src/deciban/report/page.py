@@ -78,7 +78,7 @@ def _calibration_text(model: Any) -> str:
 
 
 def _calibrator_text(calibrator: Any) -> str:
-    """Return what the calibration does to the evidence."""
+    """Return a description of the calibrator."""
     if isinstance(calibrator, Affine):
         return f"The evidence is multiplied by {calibrator.a:.3g}, and {calibrator.b:+.3g} nats are added."
     if isinstance(calibrator, Blockwise):

@@ -63,7 +63,7 @@ class State:
     """The model after a lesson, with its names and offered rows; replaced after a group of lessons is written."""
 
     model: Model
-    id: int  # of the last lesson
+    id: int  # id of the last lesson
     renames: tuple[Entry, ...] = ()  # changes of names that were not undone
     offered: Mapping[Any, float] = field(
         default_factory=dict

@@ -118,10 +118,10 @@ class Asked:
     labels: list[Any] | None = None
     was: list[Any] | None = None
     options: Options = PLAIN
-    form: str = JSON  # of the body
+    form: str = JSON  # media type of the body
     given: Mapping[str, Any] = field(default_factory=dict)  # the other members of a JSON object
     body: bytes = b""
-    columns: tuple[str, ...] = ()  # of a CSV body
+    columns: tuple[str, ...] = ()  # header of a CSV body
 
     @property
     def digest(self) -> bytes:
@@ -385,7 +385,7 @@ def no_other(given: Mapping[str, Any], allowed: set[str]) -> None:
 
 # -- limit of time -----------------------------------------------------------------------------------------------------
 class Deadline:
-    """Cancels what the current task does in a `with` block after some seconds, and raises TimeoutError.
+    """Context that cancels the current task after some seconds, and raises TimeoutError.
 
     Like `asyncio.timeout`, in a quarter of its time; every request uses two deadlines.
     """

@@ -23,7 +23,7 @@ class RouteInfo:
 
 
 MESSAGE = "message/rfc822"
-MAIL_TYPES = (MESSAGE, "text/plain")  # of a mail that is sent
+MAIL_TYPES = (MESSAGE, "text/plain")  # media types of mails in requests
 AFTER = (("after", "integer"),)
 ROUTES = (
     RouteInfo("POST", "/predict", "predict", "Classify rows.", "Rows", "Predictions", True),

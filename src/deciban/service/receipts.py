@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deciban.text.vocabulary import Vocabulary
 
 # -- digests of sums ---------------------------------------------------------------------------------------------------
-BYTES_AT_A_TIME = 2**20  # of an array, fed to a digest in one step
+BYTES_AT_A_TIME = 2**20  # bytes of an array that one step adds to a digest
 CHUNK_WORDS = 64  # words of a chunk on average
 CHUNKS_AT_A_TIME = 128  # chunks whose columns are read in one step
 FIRST = ""  # name of the first chunk, which no word begins; it may be empty
@@ -99,7 +99,7 @@ class SumsDigests:
 
     def __init__(self) -> None:
         self._last: tuple[Model, str] | None = None
-        self._tables: list[WordChunks] = []  # of the last sums, in their order
+        self._tables: list[WordChunks] = []  # chunks of each table in the last sums
 
     def of(self, model: Model) -> str:
         """Return the digest of the sums of a model."""
@@ -155,7 +155,7 @@ class WordChunks:
 
     table: TextStats
     starts: list[str]  # words that begin a chunk, sorted
-    digests: dict[str, bytes]  # of the chunk that a word begins, and of the first
+    digests: dict[str, bytes]  # digest of each chunk, by the word that begins it; of the first, by `FIRST`
 
     def joined(self) -> Array:
         """Return the digests of all chunks in the order of their words, as bytes."""
@@ -262,7 +262,7 @@ def row_digests(table: Table, columns: Sequence[Any], labels: Sequence[Any], key
 
 @dataclass(frozen=True)
 class Receipt:
-    """What an unlearning removed."""
+    """Proof of an unlearning: digests of the removed rows, and of the sums before and after."""
 
     lesson: int
     kind: str  # unlearn, correct or erase

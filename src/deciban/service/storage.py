@@ -1,4 +1,4 @@
-"""What a service keeps on disk: the journal of its lessons, and the model file, which snapshots replace.
+"""The files of a service: the journal of its lessons, and the model file, which snapshots replace.
 
 The journal is a SQLite database beside the model file:
 
@@ -79,11 +79,11 @@ class Entry:
     id: int
     kind: str  # learn, unlearn, correct, classes or erase
     rows: list[Row] | None  # None if the lesson has none or all were erased; an erased row is None in the list
-    labels: list[Label] | None  # of the rows; for "classes", the old and the new name
+    labels: list[Label] | None  # labels of the rows; for "classes", the old and the new name
     was: list[Label] | None  # for "correct": the labels before
     who: str
     time: float  # seconds since 1970
-    asked: list[list[Any]] | None = None  # of rows in the random sample: [row, log P(label), correct], before learning
+    asked: list[list[Any]] | None = None  # for rows in the random sample: [row, log P(label), correct], before learning
     offered: bool = False  # the row was offered as unsure: a biased sample
     undoes: int | None = None
     undone: int | None = None  # id of the lesson that undid this one
@@ -138,7 +138,7 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write lessons in one transaction, to the disk before it returns; with a JournalError, none was written."""
+        """Write lessons in one transaction, durably before this returns; with a JournalError, none is written."""
         with self._transaction() as database:
             database.executemany(INSERT, [entry.line() for entry in entries])
             undone = [(entry.id, entry.undoes) for entry in entries if entry.undoes is not None]

@@ -377,7 +377,7 @@ class Ratios:
 
     def __init__(self, rows: sp.csr_array, words: Array) -> None:
         self.rows, self.eps = rows, np.finfo(rows.dtype).eps
-        self.document = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))  # of each entry
+        self.document = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))  # document of each entry
         self.words = words.take(rows.indices, axis=0)  # (entries, K)
         self.ratio = sp.csr_array((rows.data.copy(), rows.indices, rows.indptr), shape=rows.shape)
 

@@ -1,4 +1,4 @@
-"""Base classes of the drop-ins: their contract with scikit-learn, and what they add to it.
+"""Base classes of the drop-ins: their contract with scikit-learn, and their additional methods.
 
 A drop-in is a subclass of scikit-learn's class of the same name. It has scikit-learn's constructor, validation, tags
 and attributes, and replaces the methods in which time is spent. Where the kernels lack an argument, an input is small,
@@ -126,7 +126,7 @@ class DropInType(ABCMeta):
 
 
 def is_patched(cls: type) -> bool:
-    """Whether a class is a drop-in that stands in the place of scikit-learn's class."""
+    """Whether a class is a drop-in that has replaced scikit-learn's class."""
     original = cls.original if isinstance(cls, DropInType) and cls.__module__.startswith(PACKAGE) else None
     if original is None:
         return False
@@ -141,7 +141,7 @@ class DropIn(metaclass=DropInType):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    _defaults: ClassVar[dict[str, Any] | None] = None  # of the parameters; None for a class that a user derived
+    _defaults: ClassVar[dict[str, Any] | None] = None  # defaults of the parameters; None for classes of users
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

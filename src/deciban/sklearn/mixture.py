@@ -132,7 +132,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         **theirs.GaussianMixture._parameter_constraints,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
-    _rows: Rows = NONE  # of the running fit
+    _rows: Rows = NONE  # rows of the running fit
 
     def __init__(
         self,
@@ -255,7 +255,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         else:
             _, at = kmeans_plusplus(X, K, sample_weight=weight, random_state=random_state)
             resp[at, np.arange(K)] = 1
-        self.means_ = X[:K]  # of the type that the means will have
+        self.means_ = X[:K]  # an array of the type of the means, which `_estimate` keeps
         start = NormalDensity(np.average(X, axis=0, weights=weight), np.zeros((K, D)), np.eye(D)[None], np.ones(K))
         self._estimate(X, resp * weight[:, None], start)
         if self.weights_init is not None:
@@ -423,7 +423,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         X : array-like of shape (n_samples, n_features)
             Rows.
         prior : array-like of shape (n_components,) or dict, default=None
-            Shares of the components in the place of `weights_`.
+            Shares of the components in place of `weights_`.
 
         Returns
         -------
@@ -442,7 +442,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         X : array-like of shape (n_samples, n_features)
             Rows.
         prior : array-like of shape (n_components,) or dict, default=None
-            Shares of the components in the place of `weights_`.
+            Shares of the components in place of `weights_`.
 
         Returns
         -------
@@ -499,7 +499,7 @@ def _square(sums: Array, D: int) -> Array:
 
 
 def filled(X: Array, gaps: Array, weight: Array | None) -> Array:
-    """Rows with the means of their columns in the place of missing values, from which EM starts."""
+    """Replace missing values by the means of their columns, with which EM starts."""
     empty = gaps.all(axis=1)
     if empty.any():
         raise MissingValueError(f"row {np.flatnonzero(empty)[0]} has no value. Drop the row.")

@@ -138,9 +138,9 @@ MOST = 2**24  # most products, of all classes, that a fitted analysis keeps
 class DiscriminantAnalysis(Evidence, Sums):
     """Base class of both discriminant analyses: fits from sums of products, and methods that scikit-learn's lack."""
 
-    _structure: str  # of the Gaussian that has the same leave-one-out scores
+    _structure: str  # structure of the Gaussian with the same leave-one-out scores
     _keeps_objects = False  # whether classes of an array of objects stay objects, as in scikit-learn
-    _moments: Moments | None = None  # of the learnt rows
+    _moments: Moments | None = None  # moments of the learnt rows
 
     def check_fitted(self) -> None:
         """Raise ModelFileError if fitted attributes contradict each other; a file holds moments as a plain tuple."""

@@ -45,7 +45,7 @@ class DiscreteNaiveBayes(NaiveBayes):
 
     class_count_: Array  # (K,)
     feature_count_: Array  # (K, D)
-    category_count_: list[Array]  # of categories: D tables (K, n_categories)
+    category_count_: list[Array]  # counts of categories: D tables (K, n_categories)
 
     def fitted_shapes(self) -> Shapes:
         own = {"class_count_": "K count", "class_log_prior_": "K log"}
