@@ -127,7 +127,7 @@ def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
 
     A cluster waits while another one fits. If there are several, the first round is not counted.
     """
-    from deciban.engines.current import CURRENT
+    from deciban.engines import CURRENT
     from deciban.engines.dask import DaskEngine, workers_here
 
     found: dict[str, Any] = {"seconds": {}, "cpu": {}, "program": {}, "peaks": {}}
@@ -160,8 +160,8 @@ def _warm(kind: str, path: str) -> None:
 
 def job_constants(kind: str, pattern: str) -> dict[str, Any]:
     """Constants of the cost model: seconds per row of a fragment, bytes of its sums, seconds to add two of them."""
-    from deciban.engines import plan, sums
-    from deciban.engines.fragments import Files, parts_of
+    from deciban.engines import plan, tasks
+    from deciban.engines.tasks import Files, parts_of
     from deciban.read.files import open_source
 
     source = open_source(pattern)
@@ -169,7 +169,7 @@ def job_constants(kind: str, pattern: str) -> dict[str, Any]:
     rows = plan.GivenRows(source, "label", None, plan.schema_reader(classifier(kind).families, None, True))
     first = next(rows.batches())
     begun = plan.begin(classifier(kind)._request(None), first, rows, "label", True)
-    work = sums.Summing(begun.choices)
+    work = tasks.Summing(begun.choices)
     items = given.items(0)[:4]
     work(*items[0])
     seconds, found, adding = [], [], []

@@ -154,7 +154,7 @@ def our_judgement(job: str, model: Any, folder: Path) -> dict[str, Any]:
 
 def our_side(job: str, folder: Path) -> None:
     """As mllib_side.py: a pattern of files on each line of standard input, seconds on standard output."""
-    from deciban.engines.current import CURRENT
+    from deciban.engines import CURRENT
     from deciban.engines.dask import DaskEngine, workers_here
 
     with workers_here(2) as client, client.as_current():

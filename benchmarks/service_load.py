@@ -281,8 +281,8 @@ def large(folder: Path) -> None:
                 f"ms, CPU {1e3 * np.mean(used):.0f} ms (V = {V:,}, K = {K}); "
                 f"an answer {1e3 * np.median(answered):.1f} ms"
             )
+    from deciban.service.answers import UnsureRows
     from deciban.service.teacher import Teacher
-    from deciban.service.unsure import UnsureRows
 
     teacher = Teacher(folder / "large.deciban")
     pile = UnsureRows()

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deciban.engines.fragments import Files, parts_of
 from deciban.engines.plan import Serial, fit
+from deciban.engines.tasks import Files, parts_of
 from deciban.read.files import open_source
 
 ROWS = 70_000

@@ -42,7 +42,7 @@ _HOME = {
     "compare": "model.compare",
     # engines that compute the sums of files and of tables in databases
     "SqlTable": "engines.database",
-    "engine": "engines.current",
+    "engine": "engines",
     # model files
     "describe": "store",
     "load": "store",

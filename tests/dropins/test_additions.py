@@ -88,7 +88,7 @@ def test_the_last_rows_are_kept(clf, X):
 @pytest.mark.parametrize("at", [0.0, 1e3])
 @pytest.mark.parametrize("weight", [1.0, 0.1, 1 / 3])
 def test_a_class_is_unlearnt_by_its_own_rows_only(weight, at, dtype):
-    """As many rows as were learnt, but others, show by the mean and the variance."""
+    """As many rows as were learnt, but different ones, are detected by the mean and the variance."""
     rng = np.random.default_rng(0)
     X, y, w = (rng.normal(size=(60, 3)) + at).astype(dtype), np.arange(60) % 2, np.full(60, weight)
     clf = ours.GaussianNB().fit(X, y, w)

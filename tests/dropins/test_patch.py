@@ -1,4 +1,4 @@
-"""Scikit-learn patched: programs run unchanged, and get scikit-learn's own class where it must be."""
+"""Scikit-learn patched: programs run unchanged, and get scikit-learn's own class where they need it."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def bad_input(session: SparkSession, frame, folder: Path, pattern: str) -> None:
 
 
 def _files(pattern: str):
-    from deciban.engines.fragments import Files, parts_of
+    from deciban.engines.tasks import Files, parts_of
     from deciban.read.files import open_source
 
     source = open_source(pattern)

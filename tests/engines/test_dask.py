@@ -16,8 +16,7 @@ import pytest
 import deciban
 from deciban import Gaussian, GenerativeClassifier
 from deciban.engines.dask import KEPT_BYTES, DaskEngine, workers_here
-from deciban.engines.fragments import Task
-from deciban.engines.sums import Adding
+from deciban.engines.tasks import Adding, Task
 from deciban.errors import DomainError, EngineError, InputError
 from engine_rows import ROWS, assert_equal_models, columns, planned, write
 

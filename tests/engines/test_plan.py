@@ -1,4 +1,4 @@
-"""The plan of a fit over fragments: equal to one machine, whatever runs twice, last or not at all."""
+"""The plan of a fit over fragments: equal to the fit of one machine, also if tasks run twice or in another order."""
 
 import weakref
 from contextlib import contextmanager
@@ -11,9 +11,8 @@ import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Mixture, Text
 from deciban.engines import plan, words
-from deciban.engines.fragments import FilePart, Files, Task, parts_of
 from deciban.engines.plan import Serial, Tree, over_parts, tree
-from deciban.engines.sums import Adding, Choices, Partial, Summing
+from deciban.engines.tasks import Adding, Choices, FilePart, Files, Partial, Summing, Task, parts_of
 from deciban.errors import EngineError, InputError, NotAvailableError
 from deciban.latent.gaussian_missing import GaussianWithGaps
 from deciban.read.files import open_source
@@ -135,13 +134,13 @@ def _sums_of_words(drawn):
     return GenerativeClassifier(family, calibrate=None).fit(pa.table({"text": texts, "label": labels}), "label").stats_
 
 
-def test_the_number_of_words_is_foreseen_by_those_that_occur_once():
+def test_the_number_of_words_is_predicted_by_those_that_occur_once():
     rng = np.random.default_rng(0)
     drawn = rng.zipf(2.0, 160_000)  # the number of words grows as the square root of the number of tokens
     [few], [many] = (words.text_blocks(_sums_of_words(some)).values() for some in (drawn[:20_000], drawn))
-    assert words.foreseen_words(few, 8.0) == pytest.approx(many.counts.shape[1], rel=0.2)
+    assert words.predicted_words(few, 8.0) == pytest.approx(many.counts.shape[1], rel=0.2)
     [closed] = words.text_blocks(_sums_of_words(rng.integers(0, 500, 20_000))).values()
-    assert words.foreseen_words(closed, 100.0) == 500
+    assert words.predicted_words(closed, 100.0) == 500
     fresh = _sums_of_words(np.arange(20_000))  # no word occurs twice
     assert words.parts_needed(fresh, 100.0) == np.ceil(20_000 * 100.0**words.GROWTH / words.WORDS_OF_PART)
 

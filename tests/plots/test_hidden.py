@@ -1,4 +1,4 @@
-"""Pictures of hidden variables show what the models say."""
+"""Plots of hidden variables show the numbers of the models."""
 
 import matplotlib as mpl
 import numpy as np

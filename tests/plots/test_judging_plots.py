@@ -1,4 +1,4 @@
-"""What is drawn of scores is what the functions of deciban.evaluate say."""
+"""Plots of scores show the numbers of the functions of deciban.evaluate."""
 
 import numpy as np
 import pytest

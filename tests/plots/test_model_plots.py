@@ -1,4 +1,4 @@
-"""Pictures of models, answers and parameters show what the model says."""
+"""Plots of models, answers and parameters show the numbers of the model."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A nomogram for either class: calibration counts with the sign of the class that it is for."""
+"""A nomogram for either class: the evidence of the calibration has the sign for that class."""
 
 import numpy as np
 import pytest
@@ -26,6 +26,6 @@ def test_the_scales_and_the_constant_sum_to_the_llr_of_either_class(structure, c
 
 @pytest.mark.parametrize("structure", ["tied", "diagonal"])
 def test_calibration_moves_the_evidence_by_more_than_can_be_misread(structure):
-    """So that a wrong sign would show in the test above."""
+    """The calibration is not 0, so that a wrong sign fails the test above."""
     clf = GenerativeClassifier(Gaussian(structure), calibrate="affine").fit(ROWS, Y)
     assert 10 / np.log(10) * abs(clf.calibration_.calibrator.b) > 1

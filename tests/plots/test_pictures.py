@@ -1,4 +1,4 @@
-"""Every picture of the documentation can be drawn, says what its axes are, and is there."""
+"""Every picture of the documentation can be drawn, has names on its axes, and exists as a file."""
 
 import importlib.util
 import inspect

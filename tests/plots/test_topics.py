@@ -1,4 +1,4 @@
-"""Pictures of topics show what the model says."""
+"""Plots of topics show the numbers of the model."""
 
 import numpy as np
 import pytest

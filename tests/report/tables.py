@@ -39,7 +39,7 @@ def mixed_model(table):
 
 
 def table_with_pairs(n=500, seed=0):
-    """Columns whose pairs tell the class, with gaps that tell it, too."""
+    """Columns whose pairs predict the class, with missing values that predict it, too."""
     rng = np.random.default_rng(seed)
     one, two, three = (rng.integers(0, 3, n) for _ in range(3))
     odd = ((one + two) % 2 == 1) ^ (rng.random(n) < 0.1)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 
 from deciban import GenerativeClassifier
 from deciban.evaluate import dcf, min_dcf
-from deciban.report.scales import column_scales
+from deciban.report.material import column_scales
 from report.tables import mixed_model, mixed_table, table_with_pairs
 from topics.browser import NO_AXE, Browser, missing
 

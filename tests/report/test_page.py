@@ -16,12 +16,10 @@ from deciban.errors import SaveError
 from deciban.families.product import blocks_of
 from deciban.model.nomogram import CosineTerm, PolynomialTerm
 from deciban.read.tables import Table
-from deciban.report.features import bin_probabilities, bin_steps, uneven
+from deciban.report.columns import bin_probabilities, bin_steps, packed_terms, room_for, uneven
 from deciban.report.figures import tally
-from deciban.report.material import drift
-from deciban.report.nomogram import packed_terms, room_for
+from deciban.report.material import column_scales, drift
 from deciban.report.page import report_page
-from deciban.report.scales import column_scales
 from report.tables import NASTY, mixed_model, mixed_table, table_with_pairs
 
 

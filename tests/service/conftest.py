@@ -58,7 +58,7 @@ def animals_model(models, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def running(models, tmp_path_factory):
-    """A service of texts that no test leaves changed for good: tests of answers share it."""
+    """A service of texts that tests of answers share; a test that changes it undoes the change."""
     path = shutil.copy(models / "texts.deciban", tmp_path_factory.mktemp("shared") / "texts.deciban")
     with Running(Path(path)) as service:
         yield service

@@ -1,4 +1,4 @@
-"""A service that is killed again and again while it is taught: no acknowledged lesson may be lost or counted twice.
+"""A service that is killed repeatedly while it learns: no acknowledged lesson may be lost or counted twice.
 
 python tests/service/kills.py --kills 1000                  services are forked from a process that has imported them
 python tests/service/kills.py --kills 1000 --new-processes  each is a new process: about 1.5 CPU seconds more for each

@@ -8,9 +8,9 @@ import pytest
 from deciban import Gaussian, GenerativeClassifier, Text
 from deciban.cli.process import run
 from deciban.model.ledger import Key
-from deciban.service import digests
-from deciban.service.digests import SumsDigests, former_sums_digest, sums_digest
-from deciban.service.receipts import FORMER, Receipt, journal_path
+from deciban.service import receipts
+from deciban.service.receipts import FORMER, Receipt, SumsDigests, former_sums_digest, sums_digest
+from deciban.service.storage import journal_path
 from deciban.statistics import changed_columns
 from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text import stats as text_stats
@@ -30,8 +30,8 @@ def noted(monkeypatch):
         monkeypatch.setattr(module, "LEAST_CELLS", 1)
     monkeypatch.setattr(text_stats, "MOST_CHANGED", 200)
     monkeypatch.setattr(vocabularies, "LEAST_WORDS", 4)
-    monkeypatch.setattr(digests, "CHUNK_WORDS", 5)
-    monkeypatch.setattr(digests, "CHUNKS_AT_A_TIME", 3)
+    monkeypatch.setattr(receipts, "CHUNK_WORDS", 5)
+    monkeypatch.setattr(receipts, "CHUNKS_AT_A_TIME", 3)
 
 
 def fitted():
@@ -60,8 +60,8 @@ def test_a_course_of_lessons_has_the_digests_of_models_that_are_read_anew(noted,
 
 def test_a_digest_does_not_copy_the_table_and_reads_few_chunks(noted, monkeypatch):
     clf, kept, read = fitted(), SumsDigests(), []
-    own = digests._chunk_digest
-    monkeypatch.setattr(digests, "_chunk_digest", lambda *given: (read.append(given), own(*given))[1])
+    own = receipts._chunk_digest
+    monkeypatch.setattr(receipts, "_chunk_digest", lambda *given: (read.append(given), own(*given))[1])
     kept.of(clf.model_)
     assert len(read) > 40
     read.clear()

@@ -1,4 +1,4 @@
-"""Who is let in, and what each attack is answered."""
+"""The guard: which requests it admits, and its response to each attack."""
 
 import json
 import socket
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deciban.errors import UsageError
-from deciban.service.guard import Rate, allowed_hosts, is_loopback, read_tokens
+from deciban.service.server import Rate, allowed_hosts, is_loopback, read_tokens
 from program import process
 from service.running import Running, raw
 
@@ -118,8 +118,7 @@ def test_slow_clients_do_not_starve_others(running):
 def test_a_slow_body_and_a_slow_head_are_ended(texts_model):
     import asyncio
 
-    from deciban.service.problems import RequestError
-    from deciban.service.requests import Limits, read_body
+    from deciban.service.messages import Limits, RequestError, read_body
 
     async def drip():
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""docs/howto/service.md shows what really happens: its commands are run in one shell, in the page's order.
+"""The commands of docs/howto/service.md print what the page shows; they are run in one shell, in the page's order.
 
 `PYTHONPATH=src:tests python tests/service/test_howto.py` writes the answers into the page.
 """

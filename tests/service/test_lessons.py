@@ -1,4 +1,4 @@
-"""Lessons last: they are in the journal before they are acknowledged, count once, and can be taken back exactly."""
+"""Lessons are in the journal before they are acknowledged, count once, and can be undone exactly."""
 
 import concurrent.futures as futures
 import json
@@ -19,14 +19,12 @@ import deciban
 from deciban.cli.process import run
 from deciban.errors import DecibanError, InputError, ModelFileError, NotLearntError
 from deciban.model.predictor import Predictor
-from deciban.service import snapshots
+from deciban.service import storage
 from deciban.service import teacher as teaching
 from deciban.service.answers import predictions, scores
-from deciban.service.digests import sums_digest
-from deciban.service.journal import Journal, JournalError
 from deciban.service.lessons import ConflictError, Lesson
-from deciban.service.receipts import Receipt, same_sums
-from deciban.service.snapshots import Snapshots
+from deciban.service.receipts import Receipt, same_sums, sums_digest
+from deciban.service.storage import Journal, JournalError, Snapshots
 from deciban.service.teacher import Teacher
 from program import process
 from service.running import Running, wait_until
@@ -212,7 +210,7 @@ class Held:
             self.begun.set()
             assert self.released.wait(20)
 
-        monkeypatch.setattr(snapshots, "save", save)
+        monkeypatch.setattr(storage, "save", save)
 
 
 def test_lessons_go_on_while_a_snapshot_is_written(texts_model, monkeypatch):
@@ -252,7 +250,7 @@ def test_a_process_that_ends_within_a_snapshot_leaves_every_lesson(texts_model, 
 
     with Class(texts_model) as school:
         school.give("learn", ["before the snapshot"], ["ham"])
-        monkeypatch.setattr(snapshots.os, "replace", copied(replace))
+        monkeypatch.setattr(storage.os, "replace", copied(replace))
         for name in ("record_snapshot", "forget_snapshots"):
             monkeypatch.setattr(Journal, name, copied(getattr(Journal, name)))
         school.begin_snapshot()
@@ -294,7 +292,7 @@ def test_a_snapshot_that_fails_is_tried_again(texts_model, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with Class(texts_model, save_every=0.2) as school:
-        monkeypatch.setattr(snapshots, "save", fail)
+        monkeypatch.setattr(storage, "save", fail)
         lesson = school.give("learn", ["free lunch"], ["ham"])
         wait_until(lambda: "No space left" in school.teacher.snapshot_error)
         assert school.seen(lesson).version == lesson.id
@@ -531,7 +529,7 @@ def test_offered_lessons_stay_out_of_the_class_prior(texts_model):
 
 
 def test_one_row_in_twenty_is_asked_and_scored_before_it_is_learnt(texts_model):
-    from deciban.service.metrics import live_figures
+    from deciban.service.lessons import live_figures
 
     with Class(texts_model) as school:
         rows = [f"free lunch {n}" for n in range(4000)]

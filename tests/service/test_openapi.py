@@ -1,4 +1,4 @@
-"""The description of the service is true: every route is in it, and random requests of its kind are never a 5xx."""
+"""The OpenAPI description has every route, and random requests that follow it never cause a 5xx."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows is what the library says, and nothing serious is wrong with it."""
+"""The page in a real browser: it shows the numbers of the library, without serious violations of accessibility."""
 
 import re
 

@@ -14,7 +14,7 @@ from deciban.model.ledger import HASH, Key, Ledger, LedgerSums, ledger_of, row_h
 from deciban.read.batches import Batch
 from deciban.read.schema import Schema
 from deciban.read.tables import Table
-from deciban.report.rows import evaluate_learnt
+from deciban.report.findings import evaluate_learnt
 from store.models import COUNTS, FRAME, N, y
 
 

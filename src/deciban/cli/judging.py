@@ -22,7 +22,7 @@ from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.read.tables import Table
-from deciban.report.rows import evaluate_learnt, evaluated, is_learnt, joined
+from deciban.report.findings import evaluate_learnt, evaluated, is_learnt, joined
 from deciban.statistics import Array
 
 if TYPE_CHECKING:

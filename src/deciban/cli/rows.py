@@ -98,7 +98,7 @@ def engine_of(terminal: Terminal, name: str | None) -> Iterator[Any]:
     if name is None:
         yield None
         return
-    from deciban.engines.current import engine
+    from deciban.engines import engine
 
     with engine(name) as opened:
         opened.quiet = terminal.quiet

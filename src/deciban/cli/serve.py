@@ -60,9 +60,8 @@ def serve(
 
     from deciban.cli.startup import keep_objects
     from deciban.service.app import Service
-    from deciban.service.guard import Policy, allowed_hosts, is_loopback, read_tokens
-    from deciban.service.requests import Limits
-    from deciban.service.server import listen
+    from deciban.service.messages import Limits
+    from deciban.service.server import Policy, allowed_hosts, is_loopback, listen, read_tokens
     from deciban.service.server import serve as answer
     from deciban.service.teacher import Teacher
 
@@ -103,9 +102,9 @@ def verify(
     from deciban.cli.process import FAILURE
     from deciban.errors import InputError
     from deciban.model.ledger import Key
-    from deciban.service.receipts import Receipt, open_journal_of, verify_by_file, verify_by_refit
+    from deciban.service.receipts import Receipt, verify_by_file, verify_by_refit
     from deciban.service.receipts import verify as verified
-    from deciban.service.snapshots import file_digest
+    from deciban.service.storage import file_digest, open_journal_of
 
     text = sys.stdin.read() if receipt == "-" else Path(existing(receipt)).read_text(encoding="utf-8")
     try:

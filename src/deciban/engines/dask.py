@@ -1,4 +1,4 @@
-"""The engine of Dask: tasks of a cluster, or of the scheduler that Dask has at the time.
+"""The engine of Dask: tasks on a cluster, or on Dask's scheduler in this process.
 
     pip install 'deciban[dask]'
 
@@ -32,9 +32,8 @@ from dask.delayed import Delayed
 from pandas.api.types import is_numeric_dtype
 
 import deciban
-from deciban.engines.fragments import Task, columns_of
 from deciban.engines.plan import FAN_IN, Tree, check_label, exchanged, fit, fit_files, grown, over_parts, tree
-from deciban.engines.sums import Addition, Items, Passes, Work
+from deciban.engines.tasks import Addition, Items, Passes, Task, Work, columns_of
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
@@ -44,12 +43,12 @@ from deciban.read.files import check_columns
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
-CONNECT = 10.0  # seconds that a scheduler has to answer
-WINDOW = 3  # tasks that the cluster has ahead, for each thread of its workers
-QUEUED = 2  # from more tasks of one group than this for each thread, Dask gives the next one to a worker that is free
-KEPT_BYTES = 2**26  # freed memory that a worker process keeps, and the largest array that may be part of it
-BLOCK = FAN_IN**2  # fragments of a branch of the tree, whose tasks Dask is given at a time
-ROUNDS = 8  # tasks for each thread at least, where a task sums several fragments
+CONNECT = 10.0  # seconds within which a scheduler must answer
+WINDOW = 3  # tasks that wait on the cluster, for each thread of its workers
+QUEUED = 2  # tasks of a group for each thread above which Dask gives them to free workers, by its own rule
+KEPT_BYTES = 2**26  # freed memory that a worker process keeps, and the largest array that uses it
+BLOCK = FAN_IN**2  # fragments of a branch of the tree, whose tasks are submitted together
+ROUNDS = 8  # least number of tasks for each thread if a task sums several fragments
 
 
 class DaskEngine:
@@ -129,9 +128,9 @@ class DaskEngine:
     def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
         """Yield the sum of all items, for each part; a cluster sends one at a time.
 
-        Dask is given the tasks of a few blocks at a time. The sum of a block is a branch of the tree. It comes to this
-        process, which adds the branches, and the cluster forgets the tasks. Sums in several parts are large: they stay
-        on the workers and are added there.
+        The tasks of a few blocks are submitted at a time. The sum of a block is a branch of the tree. It is sent to
+        this process, which adds the branches, and the cluster releases the tasks. Sums in several parts are large: they
+        stay on the workers and are added there.
         """
         if self.client is None:
             yield from exchanged(grown(self._blocks_here(work, items, addition), addition.add), addition)
@@ -153,8 +152,8 @@ class DaskEngine:
     def _blocks(self, work: Work, items: Items, addition: Addition) -> Iterator[list[Delayed]]:
         """Yield references to the sums of each block on the cluster, when all its fragments are done.
 
-        A bar shows how many fragments are done; the first error ends the work. Of a task that is done nothing is held
-        here, so that the cluster keeps its sums until they are added, and no longer.
+        A bar shows how many fragments are done; the first error ends the work. This process holds no reference to a
+        finished task, so that the cluster releases its sums as soon as they are added.
         """
         from distributed import as_completed
 
@@ -163,7 +162,7 @@ class DaskEngine:
         size = self._fragments_of_a_task(items, addition, sum(threads.values()))
         contexts = _contexts(ceil(len(items) / size), threads)
         shared = self._computed([_shared(work, addition, run)])[0]
-        ahead = 1 + ceil(WINDOW * sum(threads.values()) * size / BLOCK)  # blocks that the cluster has at the same time
+        ahead = 1 + ceil(WINDOW * sum(threads.values()) * size / BLOCK)  # blocks on the cluster at the same time
         blocks = _in_blocks(items)
         waiting: deque[tuple[list[Delayed], set[Any]]] = deque()  # sums of blocks, and keys of tasks that are not done
         given: dict[Any, list[Task]] = {}
@@ -209,8 +208,8 @@ class DaskEngine:
     def _fragments_of_a_task(items: Items, addition: Addition, threads: int) -> int:
         """Return how many neighbours a task sums: a power of 2, so that additions are those of the tree.
 
-        Each thread should have some tasks, so that all end at about the same time. Data that Dask computes are summed
-        one by one, or a task would hold several of them; so are sums in several parts.
+        Each thread should have some tasks, so that all threads end at about the same time. A task of data that Dask
+        computes, or of sums in several parts, has one fragment, because several would take too much memory.
         """
         if addition.parts > 1 or any(isinstance(data, Delayed) for data, _ in items):
             return 1
@@ -220,7 +219,7 @@ class DaskEngine:
     def _computed(self, values: Sequence[Delayed]) -> list[Delayed]:
         """Start to compute values on the cluster; return references to them."""
         with warnings.catch_warnings():
-            # choices and sums of the first rows are part of the graph: scattered data would be lost with their worker
+            # choices and sums of the first rows are part of the graph; scattered data are lost if their worker dies
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self.client.persist(list(values))
 
@@ -256,7 +255,7 @@ class DaskEngine:
         return {address: about["nthreads"] for address, about in workers.items()}
 
     def _fetched(self, total: Delayed) -> Any:
-        """Return a value of the cluster. It comes by way of the scheduler, in whose process there may be a copy."""
+        """Return a value of the cluster. It is sent through the scheduler, whose process may keep a copy."""
         with self._translated([Task(-1, "the sums of all fragments")]):
             return self.client.gather(_futures([total])[0])
 
@@ -284,7 +283,7 @@ class DaskEngine:
         return [(leaf, task) for leaf, (_, task) in zip(made, items)]
 
     def _work(self, work: Work, run: str) -> tuple[Delayed, dict[str, int]]:
-        """Return the work that tasks share, which a cluster has already, and the threads of its workers."""
+        """Return the work that tasks share, sent to the cluster before them, and the threads of its workers."""
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
         return (shared, {}) if self.client is None else (self._computed([shared])[0], self._threads())
 
@@ -329,7 +328,7 @@ def _in_blocks(items: Items) -> Iterator[Items]:
 
 @dataclass(frozen=True, eq=False)
 class _Fragment:
-    """The task of a fragment; in one piece, so that Dask does not look for collections inside."""
+    """The task of a fragment; an opaque object, so that Dask does not search it for collections."""
 
     given: Any
     task: Task
@@ -351,9 +350,9 @@ def _on_worker(work: Callable[..., Any], key: str | tuple[str, int], *given: Any
 def _contexts(tasks: int, threads: dict[str, int]) -> Iterator[AbstractContextManager[Any]]:
     """Yield the context in which each task of fragments is made, so that all workers take part.
 
-    Dask gives a task to the next worker that is free if its group has many tasks and depends on few others; keys of
-    other tasks must not belong to that group. Few tasks would all be given to the worker that has what they share:
-    they are assigned to the workers in turn, and Dask may move them.
+    Dask gives a task to the next free worker if its group has many tasks and depends on few others; keys of other
+    tasks must not belong to that group. If tasks are few, Dask would give all of them to the worker that holds what
+    they share: they are assigned to the workers in turn, and Dask may move them.
     """
     if not threads or tasks > QUEUED * sum(threads.values()):
         return repeat(nullcontext())
@@ -363,9 +362,9 @@ def _contexts(tasks: int, threads: dict[str, int]) -> Iterator[AbstractContextMa
 
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
     """Return the task of a fragment, keyed by run and fragment; data that are a Delayed are computed by Dask."""
-    there = isinstance(data, Delayed)
-    work = _Fragment(None if there else data, task)
-    return _on_worker(work, (f"deciban-sums-{run}", task.place), shared, *([data] if there else []))
+    remote = isinstance(data, Delayed)
+    work = _Fragment(None if remote else data, task)
+    return _on_worker(work, (f"deciban-sums-{run}", task.place), shared, *([data] if remote else []))
 
 
 def _neighbours(shared: Delayed, items: Items, addition: Addition, run: str) -> Delayed:
@@ -392,7 +391,7 @@ class _Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class _OnePart:
-    """Work whose values have one part: that part, so that no task has to take it out of a list."""
+    """Work whose values have one part: returns that part, so that no further task takes it out of the list."""
 
     work: Work
 
@@ -445,24 +444,24 @@ def workers_here(number: int | None = None) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     settings = {
-        # a worker would keep what it was doing for an hour, one record a second: 300 MB for long stacks of calls
+        # the profiler of a worker records its stack every second for an hour: 300 MB for deep stacks
         "distributed.worker.profile.enabled": False,
-        # each process would test its event loop 50 times a second: half of what an idle cluster computes
+        # each process would check its event loop 50 times a second: half of the CPU time of an idle cluster
         "distributed.admin.tick.interval": "1s",
-        # by Dask's own setting, arrays of 128 kB and more are pages that the system clears anew for each task
+        # with Dask's setting, the system allocates and clears pages for arrays of 128 kB and more in each task
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
         "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
     }
     before = dict(os.environ)
     with (
         dask.config.set(settings),
-        # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
+        # otherwise workers log closed connections as errors when the cluster ends, also by Ctrl-C
         LocalCluster(
             n_workers=number, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        # variables of workers, such as OMP_NUM_THREADS=1, which Dask leaves in this process
+        # Dask leaves variables of workers, such as OMP_NUM_THREADS=1, in this process
         for name in dask.config.get("distributed.nanny.pre-spawn-environ"):
             os.environ.pop(name, None)
             os.environ.update({name: before[name]} if name in before else {})
@@ -476,11 +475,11 @@ class Partitions:
     def __init__(self, frame: Any, label: str, engine: DaskEngine) -> None:
         self.frame, self.label, self.engine = frame, label, engine
         self.parts: list[Delayed] = list(frame.to_delayed())
-        self.sizes: list[int] = []  # rows of the partitions that were looked at
+        self.sizes: list[int] = []  # rows of the partitions that were counted
         self.first = self._first()
 
     def _first(self) -> pd.DataFrame:
-        """Return the first rows of the frame: one more than choices are made from, if there are so many."""
+        """Return the first rows of the frame: at most one more than those from which choices are made."""
         found: list[pd.DataFrame] = []
         left, step = HEAD + 1, 1
         while left > 0 and len(self.sizes) < len(self.parts):
@@ -503,7 +502,7 @@ class Partitions:
         return [(part, Task(at, _name(at), skip)) for at, (part, skip) in enumerate(zip(self.parts, skips))]
 
     def rows(self) -> list[int] | None:
-        """Return the rows of each partition, if all were looked at."""
+        """Return the rows of each partition; None before all were counted."""
         return self.sizes if len(self.sizes) == len(self.parts) else None
 
 
@@ -561,7 +560,7 @@ def check_workers(client: Any) -> None:
 
 
 def _failed(error: Exception, tasks: Sequence[Task]) -> EngineError:
-    """Return the error for a task that a worker could not do."""
+    """Return the error of a task that failed on a worker."""
     name = tasks[0].name if len(tasks) == 1 else "the fragments"
     kind = type(error).__name__
     if kind == "KilledWorker":

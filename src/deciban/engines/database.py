@@ -2,9 +2,9 @@
 
     pip install 'deciban[sql]'
 
-The plan is that of all engines: the first 65,536 rows make the choices; sums of all rows, by GROUP BY where the table
-lies (engines/sql_sums.py) and by a scan of columns for the rest; calibration on the rows that one machine would use, by
-their position in the table.
+The plan is that of all engines. The first 65,536 rows make the choices. The sums of all rows are computed by GROUP BY
+in the database (`sql_sums.py`), and by a scan of columns where SQL cannot. Calibration uses the rows that one machine
+would use, by their position in the table.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from deciban.engines import sql_sums
-from deciban.engines.fragments import Task
 from deciban.engines.plan import Begun, begin, with_samples
 from deciban.engines.sql_scores import name, to_sql, translated
 from deciban.engines.sql_sums import ROWS, Given, Rows, Type
-from deciban.engines.sums import Choices, Partial, Sampled, Summing
+from deciban.engines.tasks import Choices, Partial, Sampled, Summing, Task
 from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader
@@ -41,7 +40,7 @@ from deciban.read.tables import HEAD
 POSITION = "deciban_position"
 HELD = {"integer": "BIGINT", "decimal": "DOUBLE"}  # types of columns in frames
 ANSWERS = {"b": "BOOLEAN", "i": "BIGINT", "u": "BIGINT", "f": "DOUBLE"}  # types of class labels
-FETCHED = 10_000  # rows of a cursor that are fetched at a time
+FETCHED = 10_000  # rows that are fetched from a cursor at a time
 
 
 class Database(Rows, Protocol):
@@ -77,7 +76,7 @@ class Relation:
         files: Sequence[ParquetSource] = (),
     ) -> None:
         self.relation, self.label, self.files = relation, label, files
-        self.progress = progress  # percent of the present query; without it, no bar is shown
+        self.progress = progress  # percent of the running query; without it, no bar is shown
         self.columns = tuple(relation.columns)
         self.types: Mapping[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
 
@@ -117,7 +116,7 @@ def _duckdb_type(given: Any) -> Type:
 
 
 def _stopped(label: str, error: Exception) -> BaseException:
-    """Return the error for a query of DuckDB that did not end; Ctrl-C, which DuckDB reports as an error, as itself."""
+    """Return the error of a failed query of DuckDB; KeyboardInterrupt for Ctrl-C, which DuckDB reports as an error."""
     interrupted = type(error) is RuntimeError and str(error) == "Query interrupted"
     return KeyboardInterrupt() if interrupted else _failed(label, error)
 
@@ -169,7 +168,7 @@ class SqlTable:
         return f"SqlTable({self.table!r}, {self.dialect!r})"
 
     def _type(self, column: str, first: pa.DataType) -> Type:
-        """Return the type of a column; where values have types of their own, as in SQLite, of all its values."""
+        """Return the type of a column; in SQLite, where each value has a type, the common type of its values."""
         if self.dialect != "sqlite":
             return _arrow_type(first)
         query = f"SELECT DISTINCT TYPEOF({name(column)}) FROM {name(self.table)}"
@@ -252,7 +251,7 @@ def _arrow_type(given: pa.DataType) -> Type:
 
 # -- rows of a database as a source ------------------------------------------------------------------------------------
 class TableSource(Source):
-    """The rows of a database, read in batches by the thread that has the connection."""
+    """The rows of a database as a source of batches, read by the thread of the connection."""
 
     prefetch = False
 
@@ -266,7 +265,7 @@ class TableSource(Source):
         return self._columns
 
     def pieces(self) -> Iterator[pa.Table]:
-        """All rows in their order, or, with `first`, one more than choices are made from."""
+        """All rows in their order; with `first`, one more than those from which choices are made."""
         if self.first:
             yield self.database.query(f"SELECT {', '.join(map(name, self._columns))} FROM {ROWS} LIMIT {HEAD + 1}")
             return
@@ -299,7 +298,7 @@ def _cast(piece: pa.Table, schema: pa.Schema) -> pa.Table:
 
 # -- the engine --------------------------------------------------------------------------------------------------------
 class SqlEngine:
-    """Fits and answers rows where a database has them.
+    """Fits models to rows in a database, and answers them there.
 
     Parameters
     ----------
@@ -319,7 +318,7 @@ class SqlEngine:
         import duckdb
 
         with duckdb.connect(address or ":memory:") as connection:
-            # DuckDB measures the progress of queries where it would show it
+            # DuckDB measures the progress of queries only if its own progress bar is on
             connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
             yield cls(connection)
 
@@ -345,7 +344,7 @@ class SqlEngine:
         if not isinstance(first, ParquetSource) or first.stdin or source.skip_bad or self.connection is None:
             return None
         files: list[Any] = [first]
-        if isinstance(source, ManyFiles):  # of Parquet files, as the first
+        if isinstance(source, ManyFiles):  # all are Parquet files, as the first is
             files = [source.open_one(path) for path in source.paths]
         paths = [str(file.path) for file in files]
         if not self._reads(paths[0]):
@@ -384,7 +383,7 @@ class SqlEngine:
             raise _failed(label, error) from error
 
     def _progress(self) -> float:
-        """Return how many percent of the present query are done."""
+        """Return how many percent of the running query are done."""
         return float(self.connection.query_progress())
 
     def over_parts(self, work: Any, source: Source) -> Iterator[Any] | None:
@@ -408,7 +407,7 @@ class SqlEngine:
         keep = [each for each in X.columns if each not in added]
         try:
             query = to_sql(clf.model_, clf.density, clf.log_prior(prior), ROWS, "duckdb", keep)
-        except NotAvailableError:  # such as texts: this process answers the rows, piece by piece
+        except NotAvailableError:  # for example of texts: this process answers the rows, piece by piece
             return _mapped(X, clf, method, prior, keep, added)
         return X.query(ROWS, query).project(", ".join(map(name, [*keep, *added])))
 
@@ -446,16 +445,16 @@ def database_of(X: Any) -> Database:
 def fit(request: Request, database: Database, label: str) -> tuple[Predictor, GivenRows]:
     """Fit a model to rows of a database; the result is that of one machine."""
     check_request(request)
-    if request.key is not None:  # a ledger has every row
+    if request.key is not None:  # a ledger needs every row
         return _scanned(request, database, label)
-    # a block whose columns vary together has a gap after the first rows: fit again without such blocks
+    # None: a block of columns that vary together has a gap after the first rows; fit again without such blocks
     fitted = _fit(request, database, label, True) or _fit(request, database, label, False)
     assert fitted is not None
     return fitted
 
 
 def _scanned(request: Request, database: Database, label: str) -> tuple[Predictor, GivenRows]:
-    """Fit a model as of a file: all rows are read by this process."""
+    """Fit a model in this process, which reads all rows."""
     return fit_alone(request, TableSource(database), label)
 
 
@@ -501,7 +500,7 @@ def _total(begun: Begun, given: Given) -> Partial | None:
 
 
 def _rest(choices: Choices, done: set[sql_sums.Place]) -> Choices | None:
-    """Return the choices for the parts that are not done; None if all are."""
+    """Return the choices for the parts without sums; None if all have them."""
     family, schema = choices.family, choices.reader.schema
     left: Any = family
     if done:

@@ -2,9 +2,9 @@
 
     0  The first 65,536 rows make the choices that are frozen, as they do on one machine.
     1  Every fragment returns the sums of its rows, keyed by its position. A task that runs twice returns the same
-       value twice, and one of them is used: nothing is counted in a place that outlives a task.
-    2  A tree of fixed shape adds the sums. Its shape depends on the number of fragments alone, so that floating sums do
-       not depend on how many workers there are, or which of them was first.
+       value twice, and one of them is used: no task adds to a value outside of it.
+    2  A tree of fixed shape adds the sums. Its shape depends on the number of fragments alone, so that floating-point
+       sums do not depend on the number of workers, or on the order in which they finish.
     3  Calibration uses the rows that it would use on one machine: those with the smallest pseudo-random numbers, which
        depend on the position of a row in the whole input.
 
@@ -27,19 +27,21 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from deciban.engines import words
-from deciban.engines.fragments import Files, Task, parts_of
-from deciban.engines.sums import (
+from deciban.engines.tasks import (
     Adding,
     Addition,
     Choices,
     Encoding,
     Engine,
+    Files,
     Items,
     Partial,
     Passes,
     Sampling,
     Summing,
+    Task,
     Work,
+    parts_of,
 )
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import RefinesParts, ability, needs_all_rows
@@ -73,7 +75,7 @@ class Serial:
     """Runs tasks one after the other in this process."""
 
     def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
-        """Return the sum of all items, for each part; a value is added as soon as its neighbour is there."""
+        """Return the sum of all items, for each part; a value is added as soon as its neighbour is computed."""
         return exchanged(grown((work(data, task) for data, task in items), addition.add), addition)
 
     def each(self, work: Work, items: Items) -> Iterator[Any]:
@@ -94,7 +96,7 @@ class Tree(Generic[T]):
 
     def __init__(self, add: Callable[[Sequence[T]], T], fan_in: int = FAN_IN) -> None:
         self.add, self.fan_in = add, fan_in
-        self.levels: list[list[T]] = []  # values that wait for their neighbours
+        self.levels: list[list[T]] = []  # values whose neighbours are missing
 
     def put(self, value: T) -> None:
         """Take the next value."""
@@ -128,7 +130,7 @@ def tree(leaves: Iterable[T], add: Callable[[Sequence[T]], T], fan_in: int = FAN
 
 
 def grown(values: Iterable[Sequence[T]], add: Callable[[Sequence[T]], T]) -> list[T]:
-    """Return the sum of values of each part, as they come: what is held are few sums of branches."""
+    """Return the sum of values of each part, added as they come, so that few sums are held at a time."""
     trees: list[Tree[T]] = []
     for parts in values:
         trees = trees or [Tree(add, 2) for _ in parts]
@@ -154,7 +156,7 @@ class Given(Protocol):
 
     @property
     def first(self) -> Any:
-        """What `read.batches.Rows` takes, and whose first batches are those of the whole input."""
+        """Rows that `read.batches.Rows` takes; their first batches are those of the whole input."""
 
     def items(self, read: int) -> list[tuple[Any, Task]]:
         """The fragments; `read` rows of them are skipped."""
@@ -165,12 +167,12 @@ class Given(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A fit whose choices are made, and which has the sums of the first rows."""
+    """A fit whose choices are made, with the sums of the first rows."""
 
     request: Request
     opening: Opening
     choices: Choices
-    stats: ModelStats  # of the first rows
+    stats: ModelStats  # sums of the first rows
     ledger: Ledger | None
     first: Batch
 
@@ -230,7 +232,7 @@ def begin(request: Request, first: Batch, given: GivenRows, label: str, together
 def fit(request: Request, given: Given, engine: Engine) -> tuple[Predictor, GivenRows]:
     """Fit a model to the fragments of an input; the result is that of one machine."""
     check_request(request)
-    # a block whose columns vary together has a gap after the first rows: fit again without such blocks
+    # None: a block of columns that vary together has a gap after the first rows; fit again without such blocks
     fitted = _fit(request, given, engine, True) or _fit(request, given, engine, False)
     assert fitted is not None
     return fitted
@@ -270,7 +272,7 @@ def _shown(values: Iterable[Any], total: int, quiet: bool) -> Iterator[Any]:
 
 def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tuple[Predictor, GivenRows] | None:
     rows = GivenRows(given.first, given.label, None, schema_reader(request.families, request.kinds, True))
-    batches = rows.batches(ahead=False)  # workers read what follows
+    batches = rows.batches(ahead=False)  # workers read the later rows
     first = next(batches)
     begun = begin(request, first, rows, given.label, together, passes=True)
     read, known = rows_read(first), given.rows()
@@ -300,7 +302,7 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
 
 
 def refined(begun: Begun, total: Partial, given: Given, engine: Engine) -> tuple[Begun, Partial]:
-    """Let families that iterate over all rows do so; their rows are encoded once, and stay on the workers."""
+    """Run the iterations of families that need all rows; rows are encoded once, and stay on the workers."""
     family = ability(begun.choices.family, RefinesParts)
     if family is None or not needs_all_rows(family):
         return begun, total
@@ -317,12 +319,12 @@ def whole(ranges: Iterator[Partial]) -> Partial:
     first = next(ranges)
     if first.size is None:
         return first
-    others = map(attrgetter("stats"), ranges)  # unlike a generator, it does not hold the range before
+    others = map(attrgetter("stats"), ranges)  # unlike a generator, `map` does not keep the last range
     return replace(first, stats=words.together(first.stats, others, first.size), size=None)
 
 
 def expected_growth(items: Items, rows: Sequence[int] | None) -> float:
-    """Return how many times more rows the fragments may have than the first rows, to foresee the number of words."""
+    """Return the expected ratio of all rows to the first rows, from which the number of words is predicted."""
     if rows is not None:
         return max(1.0, sum(rows) / HEAD)
     touched = sum(task.skip > 0 for _, task in items)

@@ -3,8 +3,8 @@
     pip install 'deciban[spark]'        and Java 17
 
 Every task returns one row: its partition and the value of the work, or the error. Spark uses one result of each task,
-also if a task was repeated or ran twice. The tree of the plan adds the values in this process. A DataFrame must give
-the same rows in the same partitions whenever it is computed; cache one that does not, such as after a shuffle.
+also if the task ran twice. The tree of the plan adds the values in this process. A DataFrame must give the same rows in
+the same partitions each time it is computed; cache a DataFrame that does not, for example after a shuffle.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from deciban.engines.fragments import Task
 from deciban.engines.plan import Serial, check_label, fit, fit_files, over_parts
-from deciban.engines.sums import Addition, Passes, Work
+from deciban.engines.tasks import Addition, Passes, Task, Work
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
@@ -39,32 +38,32 @@ ANSWERS = {"b": BooleanType(), "i": LongType(), "u": LongType(), "f": DoubleType
 
 
 class Partition(NamedTuple):
-    """Stands for the rows of a partition of a DataFrame."""
+    """Reference to the rows of a partition of a DataFrame."""
 
     place: int
 
 
 class Kept:
-    """Stands for a value that a task computed, and that executors keep in a DataFrame; freed with the last of them."""
+    """Reference to values of tasks that executors keep in a DataFrame; freed with the last reference."""
 
     def __init__(self, values: DataFrame) -> None:
         self.values = values
-        weakref.finalize(self, _free, values).atexit = False  # Spark frees everything at its end
+        weakref.finalize(self, _free, values).atexit = False  # Spark frees all values when it ends
 
 
 def _free(values: DataFrame) -> None:
-    """Let executors forget values; if the session has ended, they have."""
+    """Free values on the executors; nothing is left to free after the end of the session."""
     with suppress(Exception):  # of Java
         values.unpersist()
 
 
 @dataclass(frozen=True, eq=False)
 class _Tasks:
-    """What a task of Spark does: the work of its partition, or of the fragment whose number the partition holds."""
+    """The function of a Spark task: the work of its partition, or of the fragment whose number the partition holds."""
 
     work: Work
     items: dict[int, tuple[Any, Task]]  # by partition; None in place of a value that is kept
-    schema: pa.Schema  # of the partitions
+    schema: pa.Schema  # schema of the partitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         place = TaskContext.get().partitionId()
@@ -137,7 +136,7 @@ class SparkEngine:
             raise InputError(f"rows of Spark must be a DataFrame, not a {type(X).__name__}.", remedy="Give a frame.")
         return cls(X.sparkSession, X)
 
-    # -- the faces of a classifier ---------------------------------------------------------------------------------
+    # -- methods that a classifier calls ---------------------------------------------------------------------------
     def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
         """Fit a model to a DataFrame or to files; None for files that are one fragment."""
         label = check_label(y, sample_weight)
@@ -243,7 +242,7 @@ def _schema(frame: DataFrame) -> pa.Schema:
 
 
 def _failed(error: Exception, tasks: Mapping[int, Task]) -> EngineError:
-    """Return the error for a job that Spark could not do; it names the fragment whose task failed again and again."""
+    """Return the error of a failed Spark job; it names the fragment whose task failed repeatedly."""
     reason = _reason(error)
     if reason.startswith("ModuleNotFoundError"):
         return EngineError(

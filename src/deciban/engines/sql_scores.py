@@ -1,4 +1,4 @@
-"""The answers of a model as one SQL query, for databases that have the rows.
+"""The answers of a model as one SQL query, which a database runs on its rows.
 
     log f(x|c)  =  Σ_b s_b·log f_b(x_b|c) + Σ_e w_e·g_e(x|c) + offset_c     parts of blocks and experts, calibrated
 
@@ -46,7 +46,7 @@ from deciban.linalg import whiten
 from deciban.model.model import Model
 from deciban.statistics import Array
 
-IMPOSSIBLE = -1e300  # log of a probability of 0
+IMPOSSIBLE = -1e300  # stands for the log of a probability of 0
 WRITTEN = {"True": ["true", "1"], "False": ["false", "0"]}  # other ways to write a category
 REMEDY = "Score rows of this model with predict_proba, or with deciban predict."
 
@@ -209,7 +209,7 @@ def _student_axes(density: DiagonalStudent, columns: Sequence[str]) -> Scores:
 
 @density_scores.register
 def _matrices(density: MatrixDensity, columns: Sequence[str]) -> Scores:
-    """Without missing values: a row that misses one of several columns has no answer, NULL."""
+    """Gaussians of several columns: NULL for a row with a missing value."""
     columns = within(columns, density.limit)
     root = whiten(density.scale)
     scores, D = [], len(columns)
@@ -352,7 +352,7 @@ def _log_mean(query: Query, at: int, k: int, of_parent: Sequence[Sequence[Sequen
 
 
 def _ramp(ramp: Ramp, column: str) -> list[str]:
-    """Return the numbers that a ramp makes of a column; 0 where it is missing."""
+    """Return the features of a column by a ramp; 0 where it is missing."""
     if ramp.names:
         root = np.sqrt(2.0)
         values = [
@@ -454,7 +454,7 @@ def to_sql(
     source, tables = name(table), []
     for at, step in enumerate(step for step in steps if step):
         added = ", ".join(f"{expression} AS {name(label)}" for label, expression in step.items())
-        # materialized, because a planner that expands each step into the next ends up with an enormous expression
+        # materialized, because planners otherwise expand all steps into one enormous expression
         tables.append(f"step{at} AS MATERIALIZED (SELECT *, {added} FROM {source})")
         source = f"step{at}"
     text = f"WITH {', '.join(tables)} SELECT {', '.join([*map(name, kept), *answers])} FROM {source}"
@@ -488,7 +488,7 @@ def _totals(query: Query, model: Model, density: Density) -> Scores:
     labels = [query.column(3, f"sum {k}", each) for k, each in enumerate(sums)]
     silent = " AND ".join(f"{each} = {labels[0]}" for each in labels[1:])
     offsets = calibration.offsets(model.classes)
-    # rows without evidence get none from the offsets
+    # offsets are not added to rows without evidence
     return [
         f"({each} + CASE WHEN {silent} THEN 0.0 ELSE {literal(offset)} END)" for each, offset in zip(labels, offsets)
     ]

@@ -1,4 +1,4 @@
-"""The sums of a model by GROUP BY, where the table lies.
+"""The sums of a model by GROUP BY, in the database of the table.
 
     categories, zeros and ones, counts, bins, pairs    SELECT label, cell, COUNT(*) … GROUP BY label, cell
     Gaussians                                          Σ1, Σ(x−o), Σ(x−o)(x−o)ᵀ of each label, about the frozen origin
@@ -9,8 +9,8 @@ represented by their smallest value. Several columns share a query while their c
 
 Gaussian rows beyond the frozen reach are fetched and summed in Python, without rounding (decision 0023).
 
-A part of the model is left to a scan of its columns where SQL could not give its sums: texts, dates, numbers written as
-text, other families; and where a value is not in the domain of its family, so that the scan names the row.
+The sums of other parts of a model need a scan of their columns: texts, dates, numbers written as text, other families;
+and parts with a value outside the domain of the family, so that the error of the scan names the row.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array, Axis
 
 ROWS = "deciban_rows"  # name of the table in queries
-SUM = "deciban "  # the names of sums in a result begin with it
-MOST_GROUPS = 2**12  # combinations of cells, foreseen, that one query counts
+SUM = "deciban "  # prefix of the names of sums in a result
+MOST_GROUPS = 2**12  # expected combinations of cells that one query counts
 Type = Literal["integer", "real", "decimal", "boolean", "text", "other"]
 Place = tuple[str, Any]  # "block" and its columns, or "expert" and its name
 
@@ -97,7 +97,7 @@ def _names(key: Sequence[Any], columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def without(family: Product, places: set[Place]) -> Product | None:
-    """Return the blocks and experts that are in none of the places; None if there are none."""
+    """Return a family without the blocks and experts at these places; None if nothing is left."""
     kept = {key: each for key, each in zip(family.keys, family.families.values()) if ("block", key) not in places}
     experts = {label: one for label, one in family.experts.items() if ("expert", label) not in places}
     return Product(kept, experts) if kept else _experts_alone(family, experts)
@@ -114,13 +114,13 @@ def _experts_alone(family: Product, experts: Mapping[str, Expert]) -> Product | 
 # -- a table with weights ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the sums of all parts need: the rows, how they are read, and how many values their columns have."""
+    """The input of all sums: rows in a database, their schema, their labels, and the first rows."""
 
     rows: Rows
     schema: Schema
     label: str
     classes: Sequence[Any] | None  # declared ones
-    first: Batch  # the first rows, by which the number of values of a column is foreseen
+    first: Batch  # the first rows, from which the number of values of a column is estimated
 
     def kind(self, column: str) -> str:
         """The kind of a column; "" for a part of a date."""
@@ -248,10 +248,10 @@ class Piece:
     columns: tuple[str, ...]
     cells: tuple[str, ...]
     family: Family[Any]
-    order: tuple[int, ...] = ()  # of the sums among those of the part: columns of gaps, or pairs
+    order: tuple[int, ...] = ()  # positions of the sums in those of the part: columns of gaps, or pairs
 
     def size(self, given: Given) -> int:
-        """The number of combinations that are foreseen."""
+        """The expected number of combinations."""
         return prod(_size(column, cell, given) for column, cell in zip(self.columns, self.cells))
 
 
@@ -277,7 +277,7 @@ def pieces_of(part: Part, given: Given) -> list[Piece] | None:
 
 
 def _pieces_of_pairs(part: Part, family: Interactions, found: Sequence[str], given: Given) -> list[Piece]:
-    """Return pieces for pairs; columns join a piece while combinations are few, so that a query counts many pairs."""
+    """Return pieces for pairs; columns are added to a piece while combinations are few, so that it has many pairs."""
     sizes = [_size(column, cell, given) for column, cell in zip(part.columns, found)]
     left = dict.fromkeys(family.pairs)
     pieces = []
@@ -393,7 +393,7 @@ class Moments:
 
 
 def moments_of(part: Part, given: Given, guard: bool) -> Moments | None:
-    """Return how a Gaussian part is summed; None for another part. With `guard`, NaN counts as missing."""
+    """Return the moments of a Gaussian part; None for another part. With `guard`, NaN counts as missing."""
     family: Any = part.family
     values = [_number(column, given, guard) for column in part.columns]
     kept: list[str] = []
@@ -548,7 +548,7 @@ def pushed(parts: Sequence[Part], given: Given) -> dict[Place, Any]:
     gaussian = [each for part in fit if (each := moments_of(part, given, guard=False)) is not None]
     found |= {each.part.place: sums for each, sums in zip(gaussian, summed(gaussian, given)) if sums is not None}
     taken = {each.part.place for each in gaussian}
-    if given.rows.nan:  # sums that are not finite: perhaps a value is NaN
+    if given.rows.nan:  # sums that are not finite: a value may be NaN
         left = [part for part in fit if part.place in taken - set(found)]
         again = [each for part in left if (each := moments_of(part, given, guard=True)) is not None]
         found |= {each.part.place: sums for each, sums in zip(again, summed(again, given)) if sums is not None}

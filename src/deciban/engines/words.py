@@ -1,9 +1,9 @@
-"""Large vocabularies in parts: sums of words are added by the hash of the word, then put in order by ranges of words.
+"""Large vocabularies in parts: sums of words are added by the hash of the word, then sorted by ranges of words.
 
 A sum of texts is as large as its vocabulary. With P parts, part p has the words whose hash is p, so that no process
 that adds sums holds more than its share, however the words are distributed. The words of one part are a random sample
-of all words: its quantiles cut the vocabulary into ranges of nearly equal size. Each range is put in order by one
-process, and the ranges behind each other are the vocabulary.
+of all words: its quantiles cut the vocabulary into ranges of nearly equal size. Each range is sorted by one process;
+the concatenated ranges are the vocabulary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deciban.text.vocabulary import NameBuffer, Vocabulary, in_order
 
 WORDS_OF_PART = 2**18  # words that are added by one process
 MOST_PARTS = 64
-GROWTH = 0.85  # largest exponent of Heaps' law by which the number of words is foreseen; that of most texts is smaller
+GROWTH = 0.85  # upper limit of the exponent of Heaps' law in predictions; that of most texts is smaller
 
 Key = Any  # of a block of texts: its columns; () where the model has no other columns
 Size = Mapping[Key, tuple[int, int]]  # number of words and of their bytes, by block
@@ -65,17 +65,17 @@ def _vocabulary(sums: TextStats) -> Vocabulary | None:
 
 
 def parts_needed(stats: ModelStats, growth: float) -> int:
-    """Return the number of parts for sums whose rows will become so many times more."""
-    words = max((foreseen_words(sums, growth) for sums in text_blocks(stats).values()), default=0.0)
+    """Return the number of parts for sums whose rows will become `growth` times as many."""
+    words = max((predicted_words(sums, growth) for sums in text_blocks(stats).values()), default=0.0)
     return min(MOST_PARTS, max(1, ceil(words / WORDS_OF_PART)))
 
 
-def foreseen_words(sums: TextStats, growth: float) -> float:
-    """Return the number of words that so many times more rows may have: Heaps' law, V·growth^β.
+def predicted_words(sums: TextStats, growth: float) -> float:
+    """Predict the number of words if the rows become `growth` times as many, by Heaps' law: V·growth^β.
 
     The next token is a new word with the probability V₁/n, where V₁ words occurred once among n tokens (Good and
     Turing), and so β, the slope of log V against log n, is V₁/V. Words whose total is at most 1 occurred once, or more
-    often if documents count a word once or have unit length: the number is rather too large then.
+    often if documents count a word once or have unit length; the prediction is then too large.
     """
     words = sums.counts.shape[1]
     once = np.count_nonzero(sums.counts.sum(axis=0) <= 1)
@@ -99,7 +99,7 @@ def parted(stats: ModelStats, parts: int) -> list[Any]:
 
 # -- by range ----------------------------------------------------------------------------------------------------------
 def cuts(first: Any, parts: int) -> dict[Key, list[str]]:
-    """Return the words at which ranges begin, but for the first range, by the words of one part."""
+    """Return the first words of all ranges but the first, as quantiles of the words of one part."""
     found = {}
     for key, sums in _blocks(first).items():
         names = _known(sums).names
@@ -143,12 +143,12 @@ def size(some: Any) -> Size:
 
 
 def size_of_all(sizes: Sequence[Size]) -> Size:
-    """Return the size of all parts together: no word is in two of them."""
+    """Return the sum of the sizes of all parts, which have no word in common."""
     return {key: (sum(each[key][0] for each in sizes), sum(each[key][1] for each in sizes)) for key in sizes[0]}
 
 
 def together(first: ModelStats, others: Iterable[Any], size: Size) -> ModelStats:
-    """Return the sums of all ranges, which are behind each other; of `others`, one range is held at a time."""
+    """Concatenate the sums of all ranges; of `others`, one range is held at a time."""
     whole = {key: _Filled(sums, *size[key]) for key, sums in text_blocks(first).items()}
     for some in others:
         for key, sums in _blocks(some).items():
@@ -167,7 +167,7 @@ class _Filled:
         self.add(first)
 
     def add(self, sums: TextStats) -> None:
-        """Copy a range behind those before."""
+        """Append the next range."""
         start = self.names.count
         self.names.add(_known(sums).names)
         self.counts[:, start : self.names.count] = _counts(sums, self.rest)

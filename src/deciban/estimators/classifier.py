@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.engines.current import elsewhere, over_frames
+from deciban.engines import elsewhere, over_frames
 from deciban.errors import (
     Argument,
     InputError,

@@ -12,7 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.engines.current import parted
+from deciban.engines import parted
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.estimators.parameters import FamilyParameters
 from deciban.families.gaussian import Gaussian

@@ -13,7 +13,7 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.engines.current import parted
+from deciban.engines import parted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.parameters import FamilyParameters
 from deciban.estimators.word_sequences import features_of, read_words

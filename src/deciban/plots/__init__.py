@@ -17,11 +17,10 @@ try:
 except ImportError as error:
     raise ImportError("deciban.plots needs matplotlib, which is not installed: pip install deciban[plots].") from error
 
+from deciban.plots.densities import beta, class_densities, covariance_ellipses, decision_regions, dirichlet
 from deciban.plots.evidence import evidence_bars, nomogram
-from deciban.plots.features import class_densities, covariance_ellipses, decision_regions
 from deciban.plots.hidden import clusters, em_trace, state_sequence, topic_map, topic_shares, topic_words
 from deciban.plots.judging import bayes_error, det, empirical_cross_entropy, llr_histogram, reliability, roc, tippett
-from deciban.plots.posteriors import beta, dirichlet
 
 __all__ = [
     "bayes_error",

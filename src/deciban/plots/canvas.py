@@ -26,7 +26,7 @@ PRIORS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked along axes of prior
 PRIOR_LABELS = tuple(f"{p:g}".removeprefix("0") for p in PRIORS)
 MINUS = "−"
 LegendPlace = Literal["best", "upper left", "upper right", "center left", "lower right"]
-LAST_IN_LEGEND = ("style of", "default", "reference")  # gids of what the legend names last
+LAST_IN_LEGEND = ("style of", "default", "reference")  # gids of lines that come last in the legend
 
 
 class DrawnScores(NamedTuple):
@@ -93,7 +93,7 @@ def next_colour(ax: Axes, gid: str) -> str:
 
 
 def add_style_to_legend(ax: Axes, gid: str, style: str, meaning: str) -> None:
-    """One legend entry for a line style that the curves of all models share."""
+    """Add one legend entry for a line style that all models share."""
     if not count_lines(ax, f"style of {gid}"):
         ax.plot([], [], style, color=GREY, gid=f"style of {gid}", label=meaning)
 

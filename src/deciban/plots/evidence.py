@@ -41,7 +41,7 @@ def evidence_bars(explanation: Explanation, row: int = 0, *, most: int = 12, ax:
     Parameters
     ----------
     explanation : Explanation
-        What `explain` gave.
+        Result of `explain`.
     row : int, default=0
         Position of the row.
     most : int, default=12
@@ -171,7 +171,7 @@ def nomogram(
     table = Table.of(X)
     if table.sparse:
         raise InputError(
-            "a nomogram has a scale for each column, which a sparse table has too many of. Give a dense one."
+            "a nomogram has a scale for each column, and a sparse table has too many columns. Give a dense one."
         )
     one, other = clf.class_pair(over, against)
     if other is None:
@@ -240,7 +240,7 @@ def _scales(
 
 
 def _evidence(clf: GenerativeClassifier, rows: Table, one: int, other: int) -> tuple[Array, float]:
-    """Evidence of each value of each column (m, D), and the constant, in decibans; refused if it is no sum."""
+    """Evidence of each value of each column (m, D), and the constant, in decibans; an error if it is not a sum."""
     found = model_nomogram(clf.predictor_, rows, range(len(clf.columns_)))
     if found.reason or found.left_out:
         why = found.reason or "the evidence of this model is not a sum over columns"

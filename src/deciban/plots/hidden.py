@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.plots.canvas import AGAINST, GREY, canvas, colour_of, finish
-from deciban.plots.features import draw_component, gaussian_moments
+from deciban.plots.densities import draw_component, gaussian_moments
 from deciban.topics.words import LAMBDA, Ranking, map_positions, ranked
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def clusters(
     fitted: Any = getattr(mixture, "fitted_", mixture)
     moments = gaussian_moments(fitted.density().components)
     if moments is None:
-        raise NotAvailableError("ellipses show components that are Gaussian. Plot the components of others as bars.")
+        raise NotAvailableError("ellipses show Gaussian components, and these have another family.")
     if X.ndim != 2 or max(features) >= X.shape[1]:
         raise InputError(f"features {features} of a table of shape {X.shape}. Give two of its columns by position.")
     ax, at = canvas(ax), np.array(features)

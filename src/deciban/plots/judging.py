@@ -82,7 +82,9 @@ def bayes_error(
     unit = curve.default if normalised else np.ones_like(curve.default)
     curves = {"actual": curve.actual / unit, "minimum": curve.minimum / unit, "default": curve.default / unit}
     _over_priors(ax, curve.prior_log_odds, curves, label, "at the best threshold")
-    ax.set_ylim(0, min(1.05 * highest(ax), 1.4 if normalised else 0.7))  # the curve is cut where llrs do much harm
+    ax.set_ylim(
+        0, min(1.05 * highest(ax), 1.4 if normalised else 0.7)
+    )  # the curve is cut off where llrs cost much more than the prior alone
     ax.set_ylabel("normalised DCF" if normalised else "error rate")
     prior_axis(ax, shown.h1)
     return finish(ax)
@@ -216,9 +218,9 @@ def _probit_hull(shown: DrawnScores) -> tuple[Array, Array]:
 
 
 def _probit_axes(ax: Axes, rows: int, rate: float) -> None:
-    """Limits from half a row, the least that these rows can show, to well beyond the EER."""
+    """Set limits from half a row, the smallest rate that the rows can show, to well beyond the EER."""
     low, high = np.clip(0.5 / rows, 1e-5, 0.02), np.clip(2.5 * rate, 0.5, 0.95)
-    if count_lines(ax, "equal"):  # a further curve only widens the view
+    if count_lines(ax, "equal"):  # further curves can only widen the limits
         low, high = min(ndtri(low), ax.get_xlim()[0]), max(ndtri(high), ax.get_xlim()[1])
     else:
         low, high = ndtri([low, high])

@@ -14,7 +14,7 @@ from deciban.statistics import Array
 
 COLOURS = 8  # classes of the style sheet that colour a curve: c0, c1, …
 LARGE = 1e9  # stands for infinity in JSON
-WIDEST_TICK = 5  # letters beside an axis; beyond, they take the place of its name
+WIDEST_TICK = 5  # letters of a tick label; if one is longer, the name of the axis is left out
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
@@ -140,7 +140,7 @@ class Frame:
 
 
 def figure(frame: Frame, body: str, title: str, description: str, table: str, ident: str, legend: str = "") -> str:
-    """A figure with its title and description for screen readers, a legend, and the numbers behind a fold."""
+    """A figure with its title and description for screen readers, a legend, and the numbers in a section that opens."""
     size = f'viewBox="0 0 {frame.width} {frame.height}"'
     named = f'role="img" aria-labelledby="{ident}-t {ident}-d"'
     svg = f'<svg {size} {named}><title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>{body}</svg>'
@@ -164,7 +164,7 @@ def table_of(
             value = Markup('<span class="hidden">bar or remark</span>')
         inner = value.html if isinstance(value, Markup) else text_of(value, 160)
         if j == 0:
-            inner = inner.replace("_", "_<wbr>")  # long names of columns may be broken there
+            inner = inner.replace("_", "_<wbr>")  # long names may be broken after underscores
         return f"<{tag}{scope}{kind}>{inner}</{tag}>"
 
     top = "".join(cell(name, j, "th", ' scope="col"') for j, name in enumerate(head))
@@ -185,7 +185,7 @@ class Markup:
 
 
 def legend_of(names: Sequence[object], numbers: Sequence[int] | None = None, remark: str = "") -> str:
-    """Names of classes with their colours; `numbers` are those of the classes, 0, 1, … if not given."""
+    """Names of classes with their colours; `numbers` are the numbers of the classes, 0, 1, … if not given."""
     items = "".join(
         f'<li><i class="key c{k % COLOURS}" aria-hidden="true"></i>{text_of(name, 40)}</li>'
         for k, name in zip(numbers or range(len(names)), names)

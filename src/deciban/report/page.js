@@ -26,7 +26,7 @@
 
   // -- prior and costs: threshold, errors and expected cost -----------------------------------------------------------
   function decisions(scores, prior, ratio) {
-    // a miss costs `ratio`, a false alarm 1; a row is decided for the class if its evidence is at least the threshold
+    // a miss costs `ratio`, a false alarm 1; the class is decided if the evidence is at least the threshold
     const threshold = DECIBANS * (Math.log1p(-prior) - Math.log(prior) - Math.log(ratio));
     let ones = 0, zeros = 0, missed = 0, alarmed = 0;
     for (const [, one, zero] of scores) { ones += one; zeros += zero; }
@@ -48,7 +48,7 @@
     const ratioText = ratio >= 1 ? `a missed “${which.name}” costs ${Number(ratio.toPrecision(2))} times a false alarm`
       : `a false alarm costs ${Number((1 / ratio).toPrecision(2))} times a missed “${which.name}”`;
     at("prior-text").textContent = `P(${which.name}) = ${percent(prior)}`;
-    at("cost-text").textContent = Math.abs(ratio - 1) < 1e-9 ? "both errors cost the same" : ratioText;
+    at("cost-text").textContent = Math.abs(ratio - 1) < 1e-9 ? "both errors have the same cost" : ratioText;
     at("prior").setAttribute("aria-valuetext", percent(prior));
     at("cost").setAttribute("aria-valuetext", at("cost-text").textContent);
     const shown = {
@@ -102,7 +102,7 @@
     const joint = given.joint && jointEvidence(given.joint);
     const live = Boolean(given.pairs || joint);  // the evidence of a column depends on the others
 
-    // evidence of pairs of columns and of averaged one-dependence estimators, in decibans, and the largest pairs
+    // evidence of pairs of columns and of averaged one-dependence estimators in decibans, and that of each pair
     function ofPairs([a, b], at) {
       const {tables, parents, averaged} = given.pairs;
       const ofParent = [a, b].map(() => new Array(parents).fill(0));
@@ -210,7 +210,7 @@
       drawCurves();
       add();
     }
-    // a curve lies above the positions of its slider: the middle of the thumb moves from half a thumb to half a thumb
+    // align the curve with the slider: the middle of its thumb stays half a thumb away from both ends
     for (const {row, control} of rows) {
       if (control.type !== "range") continue;
       const least = Number(control.min), first = -least / Math.max(1, Number(control.max) - least);
@@ -244,7 +244,7 @@
     const sizes = waves.map((_, w) => terms.find(term => term.waves === w).phases.length);
     let begun = [], sums = [];
 
-    // the sums over columns of the values that are set; later rows differ from them in one column
+    // sums over the columns at the values that are set; `movedSums` changes the value of one column
     function start(at) {
       begun = at;
       sums = waves.map((wave, w) => {

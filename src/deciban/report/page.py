@@ -1,8 +1,9 @@
 """The page: sections of HTML with figures, the data of its sliders as JSON, one style sheet and one script.
 
-Nothing is loaded from elsewhere: a content security policy allows the style sheet and the script of the page alone. The
-size is bounded: lists, texts and numbers of points have limits that do not depend on the rows. The sections of the model
-as a whole (its classes, its choices and its calibration) stand here; the others have modules of their own.
+The page loads nothing from other addresses: its content security policy allows only its own style sheet and script. Its
+size is bounded: lists, texts and numbers of points have limits that do not depend on the rows. The sections about the
+model as a whole (classes, choices, calibration) are in this module, those about rows in `figures.py`, those about
+columns in `columns.py`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,11 @@ from deciban.errors import InputError
 from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.explanation import count
 from deciban.read.batches import Batch
-from deciban.report.data import data_section, drift_section, rows_section
+from deciban.report.columns import columns_section, features_section, nomogram_section, words_section
 from deciban.report.drawing import number_text, percent, share_bar, table_of, text_of
-from deciban.report.features import columns_section, features_section, words_section
-from deciban.report.figures import decide_section, figures_section
+from deciban.report.figures import data_section, decide_section, drift_section, figures_section, rows_section
+from deciban.report.findings import Classifier
 from deciban.report.material import MOST_CLASSES, Material, gather
-from deciban.report.nomogram import nomogram_section
-from deciban.report.rows import Classifier
 from deciban.store.files import write_bytes
 
 # -- sections of the model ---------------------------------------------------------------------------------------------
@@ -41,7 +40,7 @@ RULES = {
 
 
 def model_section(material: Material) -> str:
-    """Classes with their rows and priors, and how the model was made."""
+    """Classes with their rows and priors; parameters, choices, ledger and calibration."""
     clf = material.clf
     model = clf.model_
     prior = np.exp(clf.log_prior())
@@ -79,7 +78,7 @@ def _calibration_text(model: Any) -> str:
 
 
 def _calibrator_text(calibrator: Any) -> str:
-    """Return what the calibration does to the evidence."""
+    """Return a description of the calibrator."""
     if isinstance(calibrator, Affine):
         return f"The evidence is multiplied by {calibrator.a:.3g}, and {calibrator.b:+.3g} nats are added."
     if isinstance(calibrator, Blockwise):
@@ -94,11 +93,11 @@ def _calibrator_text(calibrator: Any) -> str:
 
 
 def calibration_section(material: Material) -> str:
-    """The calibration, whether it is up to date, and what is lost by it on the judged rows."""
+    """The calibration, whether it is up to date, and the calibration loss on the judged rows."""
     model = material.clf.model_
     calibration = model.calibration
     if calibration is None:
-        text = "<p>The evidence is not calibrated: it is that of the families.</p>"
+        text = "<p>The evidence is not calibrated: it is the sum of the evidence of the families.</p>"
     else:
         text = f"<p>Log-likelihoods are calibrated by the method “{escape(calibration.method)}”, {escape(calibration.state(model.weight))}.</p>"
         text += f"<p>{escape(_calibrator_text(calibration.calibrator))}</p>"
@@ -107,7 +106,7 @@ def calibration_section(material: Material) -> str:
     if material.judged is not None:
         evaluation = material.judged.evaluation
         if evaluation.figure("cllr") is not None and np.isfinite(evaluation.cllr):
-            text += f"<p>On the judged rows, {evaluation.calibration_loss:.3f} of the Cllr of {evaluation.cllr:.3f} is lost by calibration.</p>"
+            text += f"<p>On the judged rows, {evaluation.calibration_loss:.3f} of the Cllr of {evaluation.cllr:.3f} is calibration loss.</p>"
     return text
 
 
@@ -165,14 +164,14 @@ def _page(material: Material, share: float) -> bytes:
     data: dict[str, Any] = {}
     for ident, heading, made in (
         ("model", "The model", model_section(material)),
-        ("figures", "How good it is", figures_section(material)),
+        ("figures", "Figures", figures_section(material)),
         ("decide", "Prior and costs", decide_section(material, data, share)),
-        ("features", "Most telling features", features_section(material)),
+        ("features", "Features with the most evidence", features_section(material)),
         ("columns", "Columns", columns_section(material, share)),
         ("nomogram", "Nomogram", nomogram_section(material, data, share)),
         ("words", "Words by evidence", words_section(material, data, share)),
         ("rows", "Rows", rows_section(material)),
-        ("findings", "What looks wrong with the data", data_section(material)),
+        ("findings", "Warnings about the data", data_section(material)),
         ("drift", "Drift", drift_section(material)),
         ("calibration", "Calibration", calibration_section(material)),
     ):

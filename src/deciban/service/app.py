@@ -1,14 +1,16 @@
-"""The application: routes, and the answer of each."""
+"""The application: routes, their endpoints, and metrics of requests."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -19,49 +21,59 @@ from deciban import __version__
 from deciban.errors import DecibanError
 from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
-from deciban.service.answers import PLAIN
-from deciban.service.guard import Guard, Policy, header, require_teacher
-from deciban.service.lessons import ASK_ONE_IN, Lesson
-from deciban.service.metrics import Metrics, live_figures
-from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
-from deciban.service.problems import RequestError, of_error, problem
-from deciban.service.published import Published, describe_model
-from deciban.service.requests import (
+from deciban.service.answers import PLAIN, SMALL_BYTES, SMALL_ROWS, SmallRequests, UnsureRows, lessons_to_change
+from deciban.service.lessons import ASK_ONE_IN, Lesson, live_figures
+from deciban.service.messages import (
     CSV,
+    JSON,
     LINES,
     MOST_WHO,
     Asked,
+    Json,
     Limits,
+    RequestError,
+    acknowledgement,
+    as_csv,
+    header,
+    history_line,
     idempotency_key,
     json_object,
+    lines,
     media_type,
     member,
     no_other,
     parse,
+    problem,
+    problem_of,
+    problem_response,
     read_body,
 )
-from deciban.service.responses import Json, acknowledgement, as_csv, history_line, lines, problem_response
-from deciban.service.small_requests import SMALL_BYTES, SMALL_ROWS, SmallRequests
+from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
+from deciban.service.published import Published, describe_model
 from deciban.service.teacher import Teacher, deliver_here
-from deciban.service.unsure import UnsureRows, lessons_to_change
+
+if TYPE_CHECKING:
+    from deciban.service.server import Policy
 
 WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
 MOST_EXPLAINED = 100  # rows
-UNSURE_BELOW = 0.9  # probability below which a row that is collected goes to the unsure pile
+UNSURE_BELOW = 0.9  # rows that are collected go to the unsure pile if their prediction is less probable
 MOST_HISTORY = 200
 PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js", "/page/service.js": "service.js",
         "/page/style.css": "style.css"}  # fmt: skip
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
+EDGES = (*BUCKETS, float("inf"))
 log = logging.getLogger("deciban.service")
 NO_QUERY: Mapping[str, str] = {}
 Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Posts:
-    """ASGI application that calls the endpoints of POST requests directly, and leaves all others to Starlette.
+    """ASGI application that calls the endpoints of POST requests directly, and leaves other requests to Starlette.
 
-    Its routing and its two handlers of exceptions take a fifth of the time of an answer about one row; the endpoints
-    handle their exceptions themselves.
+    Starlette's routing and its two exception handlers take a fifth of the time of an answer about one row. The
+    endpoints handle their own exceptions.
     """
 
     def __init__(self, app: Any, endpoints: dict[str, Answer]) -> None:
@@ -78,7 +90,7 @@ class Posts:
 
 
 class Service:
-    """One model behind HTTP."""
+    """The endpoints of a service for one model."""
 
     def __init__(self, teacher: Teacher, policy: Policy, threads: int = 2) -> None:
         self.teacher, self.policy = teacher, policy
@@ -93,7 +105,7 @@ class Service:
 
     # -- the application -------------------------------------------------------------------------------------------
     def application(self) -> Any:
-        """Return the ASGI application."""
+        """Return the ASGI application; the guard of the server checks requests before."""
         made = {info.path: self._handlers(info.path) for info in ROUTES}
         routes = [
             Route(path, self._endpoint(path, handlers), methods=list(handlers)) for path, handlers in made.items()
@@ -106,7 +118,7 @@ class Service:
         )
         app.router.redirect_slashes = False
         posts = {route.path: route.endpoint for route in routes if "POST" in (route.methods or ())}
-        return Guard(Posts(app, posts), self.policy)
+        return Posts(app, posts)
 
     def attach(self) -> None:
         """Deliver the results of lessons in the running event loop."""
@@ -129,7 +141,7 @@ class Service:
             except RequestError as refusal:
                 response = problem_response(refusal.status, refusal.content(), refusal.headers)
             except DecibanError as error:
-                response = problem_response(*of_error(error))
+                response = problem_response(*problem_of(error))
             except ClientDisconnect:
                 response = Response(status_code=400)
             except (TimeoutError, asyncio.CancelledError):
@@ -143,9 +155,14 @@ class Service:
 
         return answer
 
-    async def _asked(self, request: Request) -> Asked:
+    async def _asked(self, request: Request, with_id: bool = False) -> Asked:
+        """Return the rows and options of a request; with `with_id`, the id of a lesson may stand for its rows."""
         form = media_type(header(request.scope, b"content-type"))
         body = await _body(request, self.limits)
+        if with_id and form == JSON:
+            given = json_object(body)
+            if "id" in given:
+                return Asked([], given=given, body=body)
         if len(body) <= SMALL_BYTES:
             return parse(body, form, query_of(request), self.limits)
         return await self._thread(parse, body, form, query_of(request), self.limits)
@@ -154,7 +171,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
 
     async def _published(self, given: Any) -> Published:
-        """Return the published model; with `after`, once it contains that lesson."""
+        """Return the published model; with `after`, wait until it contains that lesson."""
         after = given.get("after")
         if after is None:
             return self.teacher.published
@@ -181,7 +198,7 @@ class Service:
         given = asked.given or query_of(request)
         collect = given.get("collect") in (True, "true")
         if collect:
-            require_teacher(request.scope, self.policy)
+            self.policy.require_teacher(request.scope)
         await self._published(given)
         if self._is_small(asked) and asked.form != CSV:
             published, made = await self.small.ask(asked)
@@ -213,7 +230,7 @@ class Service:
 
         def work() -> list[dict[str, Any]]:
             strict = asked.form != CSV
-            return answers.decided(published, answers.scores(published, asked.rows, strict=strict), asked.options)
+            return answers.decisions(published, answers.scores(published, asked.rows, strict=strict), asked.options)
 
         made = await self._thread(work)
         self.metrics.rows += len(made)
@@ -226,14 +243,14 @@ class Service:
             raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
         message = await _body(request, self.limits)
         unsure = _share(request, "unsure", UNSURE_BELOW)
-        text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 are read as `deciban filter` does
+        text = message.decode("utf-8", "surrogateescape")  # as `deciban filter` reads other bytes
         published = self.teacher.published
 
         def work() -> str:
             if b"\0" in message or not message.strip():
                 return UNREAD
             try:
-                [made] = answers.decided(published, answers.scores(published, [text]), PLAIN)
+                [made] = answers.decisions(published, answers.scores(published, [text]), PLAIN)
             except DecibanError:
                 return UNREAD
             answer = MailAnswer(str(made["label"]), float(made["llr"] or 0.0), made["posterior"])
@@ -297,7 +314,7 @@ class Service:
         return await self._taught(request, "classes", {"rename", "to"})
 
     async def _taught(self, request: Request, kind: str, members: set[str]) -> Response:
-        require_teacher(request.scope, self.policy)
+        self.policy.require_teacher(request.scope)
         key = idempotency_key(header(request.scope, b"idempotency-key"))
         lesson = await self._lesson(request, kind, members, key)
         future = asyncio.get_running_loop().create_future()
@@ -315,7 +332,7 @@ class Service:
             given = json_object(body)
             asked = Asked([], given=given, body=body)
         else:
-            asked = await self._asked_or_id(request, "id" in members)
+            asked = await self._asked(request, "id" in members)
             given = dict(asked.given)
         no_other(given, {"who", *members})
         held = request.scope.get("deciban.token")
@@ -341,17 +358,6 @@ class Service:
         offered = member(given, "offered", bool, False)
         return Lesson(kind, asked.rows, asked.labels, asked.was or [], who, offered, None, key, digest)
 
-    async def _asked_or_id(self, request: Request, with_id: bool) -> Asked:
-        form = media_type(header(request.scope, b"content-type"))
-        body = await _body(request, self.limits)
-        if with_id and form == "application/json":
-            given = json_object(body)
-            if "id" in given:
-                return Asked([], given=given, body=body)
-        if len(body) <= SMALL_BYTES:
-            return parse(body, form, query_of(request), self.limits)
-        return await self._thread(parse, body, form, query_of(request), self.limits)
-
     # -- unsure rows -----------------------------------------------------------------------------------------------
     async def _next_unsure(self, request: Request) -> Response:
         most = _number(request, "most", 1, 100)
@@ -360,14 +366,16 @@ class Service:
         return Json({"version": published.version, "rows": len(self.unsure), "next": rows})
 
     async def _add_unsure(self, request: Request) -> Response:
-        require_teacher(request.scope, self.policy)
+        self.policy.require_teacher(request.scope)
         asked = await self._asked(request)
         no_other(asked.given, set())
         published = self.teacher.published
-        await self._thread(lambda: published.reader.table(asked.rows, strict=asked.form != CSV))  # refuses bad rows
+        await self._thread(
+            lambda: published.reader.table(asked.rows, strict=asked.form != CSV)
+        )  # an error for rows that the model cannot read
         return Json({"rows": await self._thread(self.unsure.add, asked.rows, published)})
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- state of the service --------------------------------------------------------------------------------------
     async def _model(self, request: Request) -> Response:
         known = describe_model(await self._published(request.query_params))
         name = self.teacher.file.path.name.removesuffix(".deciban")
@@ -420,12 +428,13 @@ class Service:
         return Response(status_code=204)
 
 
+# -- parts of requests, and other responses ----------------------------------------------------------------------------
 async def _body(request: Request, limits: Limits) -> bytes:
     return await read_body(request.receive, request.scope["deciban.headers"].get(b"content-length"), limits)
 
 
 def query_of(request: Request) -> Mapping[str, str]:
-    """Return the query of a request; most have none."""
+    """Return the query of a request, without parsing it if it is empty."""
     return request.query_params if request.scope["query_string"] else NO_QUERY
 
 
@@ -452,7 +461,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _assets() -> dict[str, tuple[bytes, str]]:
-    """Read the files of the page once; requests never name a file."""
+    """Read the files of the page at the start; no part of a request becomes a file name."""
     folder = files("deciban.service") / "page"
     return {path: ((folder / name).read_bytes(), TYPES[name.rsplit(".", 1)[1]]) for path, name in PAGE.items()}
 
@@ -465,3 +474,42 @@ async def _not_allowed(request: Request, error: Any) -> Response:
     return problem_response(
         405, problem(405, f"{request.method[:20]} is not answered here."), dict(error.headers or {})
     )
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+class Metrics:
+    """Counts of requests in the text format of Prometheus; changed by the event loop only."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.rows = 0
+        self.buckets: Counter[float] = Counter()
+        self.seconds = 0.0
+        self.answered = 0
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests[route, status] += 1
+        self.answered += 1
+        self.seconds += seconds
+        self.buckets[EDGES[bisect_left(BUCKETS, seconds)]] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, str, float]]) -> str:
+        """Return all metrics; `gauges` are name → (kind, help, value)."""
+        lines = ["# HELP deciban_requests_total Requests by route and status.", "# TYPE deciban_requests_total counter"]
+        lines += [
+            f'deciban_requests_total{{route="{route}",status="{status}"}} {n}'
+            for (route, status), n in sorted(self.requests.items())
+        ]
+        lines += ["# HELP deciban_request_seconds Time to answer.", "# TYPE deciban_request_seconds histogram"]
+        total = 0
+        for edge in BUCKETS:
+            total += self.buckets[edge]
+            lines.append(f'deciban_request_seconds_bucket{{le="{edge:g}"}} {total}')
+        lines.append(f'deciban_request_seconds_bucket{{le="+Inf"}} {self.answered}')
+        lines += [f"deciban_request_seconds_sum {self.seconds:.6f}", f"deciban_request_seconds_count {self.answered}"]
+        lines += ["# HELP deciban_rows_total Rows answered.", "# TYPE deciban_rows_total counter"]
+        lines.append(f"deciban_rows_total {self.rows}")
+        for name, (kind, help, value) in gauges.items():
+            lines += [f"# HELP {name} {help}", f"# TYPE {name} {kind}", f"{name} {value:g}"]
+        return "\n".join(lines) + "\n"

@@ -1,13 +1,12 @@
-"""Lessons: how a change that is asked for becomes the next model, and an entry of the journal.
+"""Lessons: a requested change, the next model that it makes, and its entry in the journal.
 
-`Lessons` computes; it writes nothing. The same functions apply an entry when it is asked for and when the journal is
-replayed.
+`Lessons` computes and writes nothing. A request and the replay of the journal apply an entry by the same functions.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps
 from typing import Any
@@ -15,27 +14,28 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HERE, DecibanError, InputError, NotLearntError
+from deciban.evaluate.intervals import share_interval
+from deciban.evaluate.report import LEVEL
 from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_posterior, log_probability
 from deciban.model.ledger import Key
 from deciban.model.model import Model
 from deciban.model.row_reader import Row, RowReader
 from deciban.read.batches import Batch
-from deciban.service.classes import ClassNames, Label, class_label
-from deciban.service.digests import SumsDigests, digest_of
-from deciban.service.journal import Entry, Journal
-from deciban.service.published import Published
-from deciban.service.receipts import Receipt, row_digests, timestamp
+from deciban.service.published import ClassNames, Label, Published, class_label
+from deciban.service.receipts import Receipt, SumsDigests, digest_of, row_digests, timestamp
+from deciban.service.storage import Entry, Journal
 from deciban.statistics import Array
 
-ASK_ONE_IN = 20  # one row in so many is in the random sample, whose class is always asked for
-SCANNED_ROWS = 4096  # rows compared at a time when an erasure looks for traces
+MOST_FIGURED = 5000  # latest rows of the random sample, from which live figures are computed
+ASK_ONE_IN = 20  # one row in this many is in the random sample; the service always asks for its class
+SCANNED_ROWS = 4096  # rows of the journal that an erasure compares at a time
 REPLAYED_ROWS = 4096  # rows learnt at a time when the journal is replayed
-MOST_COPIES = 10_000  # of a row that an erasure removes
+MOST_COPIES = 10_000  # copies of a row that one erasure removes
 
 
 class ConflictError(DecibanError):
-    """A request that contradicts an earlier one: a key with another body, or an undo of what is undone."""
+    """A request that contradicts an earlier one: a used key with another body, or an undo of an undone lesson."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +60,15 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The model and what belongs to it; replaced when a group of lessons was written."""
+    """The model after a lesson, with its names and offered rows; replaced after a group of lessons is written."""
 
     model: Model
-    id: int  # of the last lesson
-    renames: tuple[Entry, ...] = ()  # changes of names that hold
-    offered: Mapping[Any, float] = field(default_factory=dict)  # label → weight of rows that were offered as unsure
-    before: Model | None = None  # the model before the last lesson, if that was learnt by itself
+    id: int  # id of the last lesson
+    renames: tuple[Entry, ...] = ()  # changes of names that were not undone
+    offered: Mapping[Any, float] = field(
+        default_factory=dict
+    )  # label → weight of learnt rows that were offered as unsure
+    before: Model | None = None  # the model before the last lesson, if it was the only one of its group
 
     @property
     def names(self) -> ClassNames:
@@ -122,7 +124,7 @@ class Lessons:
         new: bool,
         known: dict[tuple[type, Any], Label] | None = None,
     ) -> list[Label]:
-        """Return labels of the model for labels as they are shown; those that were found are put into `known`."""
+        """Return labels of the model for labels as they are shown; `known` caches labels that were found."""
         if len(given) != n:
             raise InputError(f"{n} rows came with {len(given)} labels.", remedy="Give one label a row.")
         known = {} if known is None else known
@@ -159,7 +161,7 @@ class Lessons:
         else:
             entry = self._entry(lesson, undoes, state, id)
             if state.before is not None and entry.undoes == state.id:
-                after = state.before  # the same to the bit
+                after = state.before  # equal to the bit
             else:
                 after = self.applied(state.model, entry)
         new = replace(state, model=after, id=id, offered=_offered_after(state.offered, undoes), before=None)
@@ -254,9 +256,10 @@ class Lessons:
 
     # -- erasure ---------------------------------------------------------------------------------------------------
     def _erasure(self, lesson: Lesson, undoes: Entry | None, state: State, id: int) -> tuple[Entry, Model]:
-        """Return the entry of an erasure and the model without all copies of its rows; of some, only traces are left.
+        """Return the entry of an erasure, and the model without any copy of its rows.
 
-        The ledger tells how often a row was learnt, and as what. Without one, the rows are unlearnt as given.
+        The ledger holds how often a row was learnt, and under which labels; without a ledger, the rows are unlearnt as
+        given. Rows that were unlearnt before have no label in the entry: only the journal still holds them.
         """
         model = state.model
         if undoes is None:
@@ -344,7 +347,7 @@ class Lessons:
     # -- receipts --------------------------------------------------------------------------------------------------
     def _receipt(self, entry: Entry, undoes: Entry | None, before: Model, after: Model) -> Receipt:
         labels = list((entry.was if entry.kind == "correct" else entry.labels) or ())
-        if None in labels:  # rows of which only traces were left: under the label of their lesson
+        if None in labels:  # rows that were unlearnt before take the label of their lesson
             known = list((undoes.labels if undoes is not None else None) or [before.classes[0]])
             labels = [known[min(at, len(known) - 1)] if label is None else label for at, label in enumerate(labels)]
         table = self.reader.table(entry.rows or [], strict=False)
@@ -391,6 +394,27 @@ class Lessons:
                 own = float(max(scores[k], -700.0))
                 found[at] = [*(found[at] or []), [j, own, bool(scores.argmax() == k)]]
         return found
+
+
+def live_figures(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return rows, errors, error rate with its 95 % interval, and log loss of the latest rows of the random sample.
+
+    Each row was scored before it was learnt. The sample is chosen by a digest of the rows, not by their predictions;
+    lessons on other rows, which people choose or the service offers because it is unsure, are not in it.
+    """
+    scored = [line for entry in entries for line in entry.asked or ()][-MOST_FIGURED:]
+    n = len(scored)
+    if not n:
+        return {"rows": 0, "errors": 0, "error_rate": None, "interval": None, "log_loss": None}
+    wrong = np.array([not right for _, _, right in scored], dtype=float)
+    found = share_interval(wrong, None, LEVEL)
+    return {
+        "rows": n,
+        "errors": int(wrong.sum()),
+        "error_rate": found.estimate,
+        "interval": [found.low, found.high],
+        "log_loss": -sum(log_p for _, log_p, _ in scored) / n,
+    }
 
 
 def repeated(lesson: Lesson, earlier: Entry) -> Any:

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the service, made of the table of its routes."""
+"""The OpenAPI description of the service, generated from the table of its routes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class RouteInfo:
 
     method: str
     path: str
-    name: str  # of the method of `Service` that answers it, without the underscore
+    name: str  # name of the method of `Service` that answers it, without the underscore
     summary: str
     body: str | None = None  # name of a schema
     answer: str | None = None  # name of a schema; None for text
@@ -23,7 +23,7 @@ class RouteInfo:
 
 
 MESSAGE = "message/rfc822"
-MAIL_TYPES = (MESSAGE, "text/plain")  # of a mail that is sent
+MAIL_TYPES = (MESSAGE, "text/plain")  # media types of mails in requests
 AFTER = (("after", "integer"),)
 ROUTES = (
     RouteInfo("POST", "/predict", "predict", "Classify rows.", "Rows", "Predictions", True),
@@ -31,7 +31,7 @@ ROUTES = (
         "POST",
         "/explain",
         "explain",
-        "Which column or word contributed how much evidence.",
+        "Evidence of each column or word.",
         "Rows",
         "Explanations",
         True,
@@ -265,7 +265,7 @@ POSSIBLE = {  # status → what it means
 
 
 def description(version: str) -> dict[str, Any]:
-    """Return the description as JSON has it."""
+    """Return the description as a JSON object."""
     paths: dict[str, Any] = {}
     for info in ROUTES:
         paths.setdefault(info.path, {})[info.method.lower()] = _operation(info)
@@ -274,7 +274,7 @@ def description(version: str) -> dict[str, Any]:
         "info": {
             "title": "deciban",
             "version": version,
-            "description": "Answers with evidence, and lessons that last.",
+            "description": "Predictions with their evidence, and lessons that are kept in a journal.",
         },
         "paths": paths,
         "components": {

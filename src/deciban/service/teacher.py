@@ -27,11 +27,18 @@ from deciban.families.fixed import is_released
 from deciban.model.ledger import Key
 from deciban.model.predictor import Predictor
 from deciban.model.row_reader import Row, reader_of
-from deciban.service.journal import Entry, Journal, JournalError
 from deciban.service.lessons import Lesson, Lessons, State, offered_weights, repeated
 from deciban.service.published import Published
-from deciban.service.receipts import journal_path
-from deciban.service.snapshots import SNAPSHOT_SECONDS, ModelFile, Snapshots, file_digest
+from deciban.service.storage import (
+    SNAPSHOT_SECONDS,
+    Entry,
+    Journal,
+    JournalError,
+    ModelFile,
+    Snapshots,
+    file_digest,
+    journal_path,
+)
 from deciban.store import describe, load
 
 MOST_GROUPED = 1024  # lessons in one commit
@@ -39,8 +46,8 @@ MOST_WAITING = 20_000  # lessons in the queue
 PUBLISH_SECONDS = 0.05  # longest time for which lessons are learnt before they are published
 IDLE_SECONDS = 1.0  # pause after the last lesson, before tables for answers about many rows are computed
 LARGE_FILE = 2**23  # bytes of a model for which kernels for many rows are loaded before the first request
-REHEARSED = 512  # rows of such a request, and words of each row
-Result = Any  # (entry, whether the lesson was sent before), or an exception
+REHEARSED = 512  # rows of the rehearsed request, and words of each row
+Result = Any  # (entry, whether it is a repetition), or an exception
 
 
 class BusyError(DecibanError):
@@ -67,7 +74,7 @@ def deliver_here(results: list[tuple[Any, Result]]) -> None:
 
 
 class Teacher:
-    """The model of a service: lessons come in, published models go out.
+    """Owner of the model of a service: takes lessons from a queue, and publishes models.
 
     Parameters
     ----------
@@ -86,7 +93,7 @@ class Teacher:
         self.groups = 0
         self._queue: queue.Queue[Ticket | None] = queue.Queue(MOST_WAITING)
         self._changed = threading.Condition()
-        self._lesson_steps: Iterator[None] | None = None  # begun, and not finished
+        self._lesson_steps: Iterator[None] | None = None  # work that a lesson interrupted
         self.file, self.save_every = ModelFile(path), save_every
         try:
             self._open(key)
@@ -115,7 +122,7 @@ class Teacher:
             raise
 
     def _restore(self) -> None:
-        """Take the model of the file, then learn the lessons of the journal that it does not contain."""
+        """Start with the model of the file, then learn the lessons of the journal that it does not contain."""
         digest = file_digest(self.file.path)
         included = self.journal.snapshot(digest)
         if included is None:
@@ -148,7 +155,7 @@ class Teacher:
 
     # -- from other threads ----------------------------------------------------------------------------------------
     def submit(self, lesson: Lesson, future: Any) -> None:
-        """Put a lesson into the queue; `future` gets its entry when it is in the journal, and whether it was before."""
+        """Put a lesson into the queue; `future` gets its entry in the journal, and whether it is a repetition."""
         if self._released:
             raise NotAvailableError("this model was released: it has no sums, so it cannot learn or unlearn.")
         try:
@@ -158,7 +165,7 @@ class Teacher:
 
     @property
     def alive(self) -> bool:
-        """Whether lessons are taken."""
+        """Whether lessons are accepted."""
         return self._thread.is_alive()
 
     @property
@@ -202,20 +209,20 @@ class Teacher:
             self.snapshots.begin_if_due(self._state.model, self._state.id)
 
     def _next(self) -> Ticket | None:
-        """Wait for a lesson, and meanwhile do other work."""
+        """Wait for a lesson; do other work until one comes."""
         for seconds in self._other_work():
             with suppress(queue.Empty):
                 return self._queue.get(seconds > 0, seconds)
-        raise AssertionError  # other work has no end
+        raise AssertionError  # `_other_work` does not end
 
     def _other_work(self) -> Iterator[float]:
         """Do other work in small steps; yield after each the seconds to wait for a lesson before the next one."""
         predictor = self.published.predictor
-        if self._is_large:  # before the table of counts is copied: what a lesson changed is known until then
+        if self._is_large:  # first: the changes of a lesson are known only until the table of counts is copied
             yield from self._digest_steps()
         if self.published.model.classes:
             steps = self._lesson_steps = self._lesson_steps or predictor.lesson_steps()
-            for _ in steps:  # after a lesson, this goes on where it was interrupted
+            for _ in steps:  # continues where a lesson interrupted it
                 yield 0.0
             self._lesson_steps = None
             yield IDLE_SECONDS
@@ -233,7 +240,7 @@ class Teacher:
                 yield 0.0
 
     def _group(self, first: Ticket | None) -> tuple[list[Ticket], bool]:
-        """Take lessons from the queue, up to a limit; return them, and whether the service is to stop."""
+        """Take lessons from the queue, up to a limit; return them, and whether the service stops."""
         group: list[Ticket] = []
         ticket = first
         while ticket is not None:
@@ -306,7 +313,7 @@ class Teacher:
             self._changed.notify_all()
 
     def _warm(self, predictor: Predictor, rows: int = 1) -> None:
-        """Score texts, so that tables which a density computes at first use are ready before readers need them."""
+        """Score texts, so that tables that a density computes at its first use are ready for the first request."""
         row = self._text_row(words=rows)
         if row is not None:
             predictor.scores(predictor.model.encode(self.reader.table([row] * rows)))
@@ -321,7 +328,7 @@ class Teacher:
         if not self._released:
             lesson = Lesson("learn", [row], [str(self._state.names.name(model.classes[0]))])
             state = self._state
-            for _ in range(2):  # a model from a file and one that has learnt run different code
+            for _ in range(2):  # a model from a file and a model that has learnt run different code
                 _, state = self.lessons.learn([lesson], state, self.published)
                 self._warm(Predictor(state.model))
 
@@ -374,7 +381,7 @@ class Group:
             )
 
     def _learn(self, run: Sequence[Ticket]) -> None:
-        """Learn several lessons in one step; if one is refused, each by itself."""
+        """Learn several lessons in one step; if one of them is refused, one at a time."""
         if not run:
             return
         try:
@@ -405,6 +412,6 @@ class Group:
     def _refuse(self, ticket: Ticket, error: Exception) -> None:
         if isinstance(error, JournalError):
             raise error
-        if not isinstance(error, DecibanError):  # an internal error of one lesson is not that of the others
+        if not isinstance(error, DecibanError):  # an internal error refuses only this lesson
             logging.getLogger("deciban.service").error("internal error while learning", exc_info=error)
         self.results.append((ticket.future, error))

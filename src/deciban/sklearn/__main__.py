@@ -12,9 +12,9 @@ USAGE = "usage: python -m deciban.sklearn [-m module | script.py] [argument ...]
 
 
 def main(arguments: list[str]) -> None:
-    """Patch, then run as Python itself would."""
+    """Patch scikit-learn, then run the program as Python would."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(f"{USAGE}\n\nRuns a program with deciban's classes in the place of scikit-learn's.")
+        print(f"{USAGE}\n\nRuns a program with deciban's classes in place of scikit-learn's.")
         return
     module = arguments[0] == "-m"
     if module:

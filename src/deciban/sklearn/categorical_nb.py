@@ -19,9 +19,11 @@ from sklearn.utils.validation import _check_sample_weight, check_non_negative, v
 from deciban import kernels
 from deciban.errors import DomainError, MergeError, NotLearntError
 from deciban.kernels.choice import compiled
-from deciban.sklearn.dropin import Array
+from deciban.sklearn.dropin import Array, Shapes, check_arrays
 from deciban.sklearn.naive_bayes import DiscreteNaiveBayes
+from deciban.store.checks import require
 
+MOST_EMPTY = 2**20  # counts of categories that `min_categories` of a file may demand
 MISSING = -1  # the code of a missing value, and of an unknown category that is ignored
 
 
@@ -44,7 +46,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         Whether categories are codes 0, 1, … as scikit-learn demands, or values of any type, such as strings, that are
         found in the rows. New values in later calls of `partial_fit` are added.
     handle_unknown : {"error", "ignore"}, default="error"
-        Whether a category that was never learnt is refused in rows to predict, or adds nothing to the scores.
+        Whether a row with a category that was never learnt is refused, or the category adds nothing to the scores.
     handle_missing : {"error", "ignore"}, default="error"
         Whether missing values (NaN, None) are refused, or add nothing to counts and scores.
 
@@ -108,6 +110,28 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         tags.input_tags.positive_only = self.categories == "codes"
         tags.input_tags.string = self.categories == "auto"
         return tags
+
+    def fitted_shapes(self) -> Shapes:
+        shapes = super().fitted_shapes()
+        del shapes["feature_count_"]
+        tables = {"category_count_": "D list", "feature_log_prob_": "D list", "n_categories_": "D whole"}
+        return shapes | tables | {"categories_": "D list" if self._encodes() else "optional D list"}
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        K, sizes = len(self.classes_), np.asarray(self.n_categories_)
+        least = self.min_categories
+        right = least is None or (np.shape(least) in ((), sizes.shape) and np.asarray(least).dtype.kind == "i")
+        if right and least is not None:  # learning makes tables of this size
+            right = K * sum(np.broadcast_to(least, sizes.shape).tolist()) <= max(MOST_EMPTY, 8 * K * int(sizes.sum()))
+        require(right, "min_categories", "a whole number, or one for each column, and not far above the categories")
+        shapes = [(K, size) for size in sizes.tolist()]
+        check_arrays(self.category_count_, shapes, "category_count_", lambda table: (table >= 0).all())
+        check_arrays(self.feature_log_prob_, shapes, "feature_log_prob_", lambda table: (table <= 0).all(), False)
+        for names, size in zip(getattr(self, "categories_", ()), sizes):
+            right = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype == object
+            right = right and (len(names) <= size if self.categories == "auto" else not len(names))
+            require(right and len(set(names.tolist())) == len(names), "categories_", "distinct names of categories")
 
     # -- options -----------------------------------------------------------------------------------------------------
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -182,7 +206,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         return self
 
     def _encodes(self) -> bool:
-        """Whether rows become codes here, and not by scikit-learn's checks."""
+        """Whether this class converts rows to codes, and not scikit-learn's checks."""
         return self.categories == "auto" or self.handle_missing == "ignore"
 
     def _checked(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
@@ -206,7 +230,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
                 raise DomainError(f"column {column} {what} (row {row}). {remedy}")
 
     def _codes(self, rows: Array) -> tuple[list[Array], Array]:
-        """Categories of each column, those that were learnt first, and the codes of checked rows."""
+        """Return the categories of each column, learnt ones first, and the codes of checked rows."""
         if self.categories == "codes":
             codes = np.where(np.isnan(rows), MISSING, rows).astype(np.int64)
             check_non_negative(rows, "CategoricalNB (input X)")
@@ -218,7 +242,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         if not self._encodes():
             if self.handle_unknown == "ignore" or not self._runs(X):
                 return super()._check_X(X)
-            # `_joint_log_likelihood` notices codes below 0, without a pass over the codes
+            # `_joint_log_likelihood` detects codes below 0 without another pass over the codes
             return validate_data(self, X, dtype="int", accept_sparse=False, ensure_all_finite=True, reset=False)
         names, codes = self._codes(self._checked(X))
         for j, (all_names, known) in enumerate(zip(names, self.categories_)):
@@ -231,7 +255,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         return codes
 
     def _check_rows(self, X: Any, y: Any, refit: bool) -> tuple[Any, Any]:
-        # codes below 0 are noticed by the counts
+        # the counts show codes below 0
         return validate_data(self, X, y, dtype="int", accept_sparse=False, ensure_all_finite=True, reset=refit)
 
     def _count_codes(self, X: Array, codes: Array, weight: Array | None, K: int) -> tuple[Array, ...] | None:
@@ -244,7 +268,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
             check_non_negative(X, "CategoricalNB (input X)")
             return None  # more categories than a table of counts should have
         totals = kernels.class_weights(codes, weight, K)
-        # −1 is a missing value to the kernel
+        # the kernel takes −1 as a missing value
         if weight is None and not gaps and counts.sum() != totals.sum() * len(sizes):
             check_non_negative(X, "CategoricalNB (input X)")
         self._validate_n_categories(sizes[None, :] - 1, self.min_categories)  # raises its error before a change

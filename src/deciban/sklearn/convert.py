@@ -38,8 +38,8 @@ def from_sklearn(estimator: Any) -> GenerativeClassifier:
     """Return a classifier of deciban with the model of a fitted estimator of scikit-learn.
 
     Classifiers of naive Bayes keep their sums: the result learns, unlearns and adds. So do discriminant analyses of
-    deciban.sklearn without shrinkage; those of scikit-learn, which hold no sums, become known densities, which answer
-    and cannot learn.
+    deciban.sklearn without shrinkage; those of scikit-learn, which hold no sums, become known densities, which can
+    answer, but not learn.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _plain(estimator: Any) -> Any:
             raise NotAvailableError(f"scikit-learn's {original.__name__} has no {name}={given[name]!r}.")
     plain = original(**{name: given[name] for name in theirs})
     for name, value in vars(estimator).items():
-        if name not in given and name != "_vocabulary":  # which vectorizers show as `vocabulary_`
+        if name not in given and name != "_vocabulary":  # vectorizers derive `vocabulary_` from it
             value = _plain(value) if isinstance(value, DropIn) else value
             if not _of_deciban(value):
                 setattr(plain, name, deepcopy(value))
@@ -251,7 +251,7 @@ def _of_deciban(value: Any) -> bool:
 
 
 def _of_pipeline(pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline whose steps of deciban are converted; the others are the same objects."""
+    """Return a pipeline with converted steps of deciban; its other steps are the same objects."""
     found = copy(pipeline)
     found.steps = [(name, to_sklearn(step) if _of_deciban(step) else step) for name, step in pipeline.steps]
     return found
@@ -269,7 +269,7 @@ def _of_mixture(model: MixtureModel) -> Any:
     mixture.weights_, mixture.means_, mixture.covariances_ = model.weights_, model.means_, covariances
     mixture.precisions_cholesky_ = _compute_precision_cholesky(covariances, kind)
     mixture.converged_, mixture.n_iter_, mixture.lower_bound_ = model.converged_, model.n_iter_, model.lower_bound_
-    mixture._set_parameters(mixture._get_parameters())  # which derives `precisions_`
+    mixture._set_parameters(mixture._get_parameters())  # derives `precisions_`
     return mixture
 
 

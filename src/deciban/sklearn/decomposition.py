@@ -27,12 +27,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from deciban.errors import MergeError, NotAvailableError, NotLearntError
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import ITERATIONS, variational_shares
-from deciban.sklearn.dropin import Array, DropIn
+from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes, check_arrays
 from deciban.sklearn.moments import Moments
 from deciban.statistics import Additive
+from deciban.store.attributes import LARGEST
+from deciban.store.checks import require
 
-TOGETHER = 8  # documents for which one iteration of numpy takes less time than one of each
-LEAST = 2e-5  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
+TOGETHER = 8  # documents from which on one numpy iteration for all is faster than one for each
+LEAST = 2e-5  # least eigenvalue and least gap, relative to the largest eigenvalue, that keep ten digits
 
 
 class PCA(DropIn, Additive, theirs.PCA):
@@ -88,6 +90,25 @@ class PCA(DropIn, Additive, theirs.PCA):
     """
 
     _spectrum: tuple[Array, Array] | None  # all singular values and directions; None after a truncated solver
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"components_": "C D real", "mean_": "D real", "n_components_": "C size", "n_samples_": "number"}
+        own |= dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), "C count")
+        own |= {"_spectrum": "optional other", "_fit_svd_solver": "optional text"}
+        return {**ROWS, **own, "noise_variance_": "number"}
+
+    def check_fitted(self) -> None:
+        held = self.__dict__.setdefault("_spectrum", None)  # not in former files
+        self.__dict__.setdefault("_fit_svd_solver", self.svd_solver)
+        variances = np.append(np.asarray(self.explained_variance_, dtype=float), self.noise_variance_)
+        right = ((variances == 0) | (variances >= 1 / LARGEST)).all()  # their inverses are finite
+        require(right and self.n_samples_ >= 1, "PCA", "a number of rows, and variances of at least 0")
+        if held is not None:
+            require(type(held) is tuple and len(held) == 2, "_spectrum", "singular values and directions")
+            check_arrays(held[:1], [None], "_spectrum", lambda values: (values >= 0).all())
+            check_arrays(held[1:], [(len(held[0]), self.n_features_in_)], "_spectrum")
+            _check_orthonormal(held[1], "_spectrum")
+        _check_orthonormal(self.components_, "components_")
 
     def _unsupported(self) -> str | None:
         return None if self.svd_solver in ("auto", "full") else f"svd_solver={self.svd_solver!r}"
@@ -240,6 +261,12 @@ class PCA(DropIn, Additive, theirs.PCA):
         return self
 
 
+def _check_orthonormal(rows: Any, name: str) -> None:
+    """Raise ModelFileError unless rows are orthonormal, to about two digits."""
+    products = np.asarray(rows, dtype=float) @ np.asarray(rows, dtype=float).T
+    require(np.abs(products - np.eye(len(rows))).max(initial=0.0) < 1e-2, name, "orthonormal directions")
+
+
 def keeps_digits(values: Array, kept: int) -> bool:
     """Whether the first directions are far enough from the others, by descending eigenvalues, to be found from sums."""
     least = LEAST * values[0]
@@ -328,7 +355,7 @@ class LatentDirichletAllocation(DropIn, theirs.LatentDirichletAllocation):
     def _small_e_step(self, X: Any, cal_sstats: bool, random_init: bool) -> tuple[Array, Array | None]:
         """E-step in numpy: all documents together, and those that need many iterations one by one."""
         n, K = X.shape[0], self.n_components
-        topics = self.exp_dirichlet_component_[:, : X.shape[1]]  # scikit-learn takes rows that lack the last words
+        topics = self.exp_dirichlet_component_[:, : X.shape[1]]  # scikit-learn accepts rows without the last words
         source, options = self.random_state_ if random_init else None, (self.doc_topic_prior_, self.mean_change_tol)
         if n < TOGETHER:  # scikit-learn's loop, without joblib around it
             gamma, sums = _update_doc_distribution(
@@ -350,7 +377,7 @@ class Ratios:
 
     def __init__(self, rows: sp.csr_array, words: Array) -> None:
         self.rows, self.eps = rows, np.finfo(rows.dtype).eps
-        self.document = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))  # of each entry
+        self.document = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))  # document of each entry
         self.words = words.take(rows.indices, axis=0)  # (entries, K)
         self.ratio = sp.csr_array((rows.data.copy(), rows.indices, rows.indptr), shape=rows.shape)
 
@@ -364,7 +391,7 @@ class Ratios:
 def share_together(
     rows: sp.csr_array, topics: Array, gamma: Array, prior: float, tolerance: float, most: int
 ) -> tuple[Array, int]:
-    """Update γ of all documents, until few are left; return these and the number of iterations."""
+    """Update γ of all documents until few have not converged; return these and the number of iterations."""
     words, live, own, before = np.ascontiguousarray(topics.T), np.arange(len(gamma)), gamma, 0
     while before < most and len(live) >= TOGETHER:
         ratios = Ratios(rows if own is gamma else rows[live], words)
@@ -372,7 +399,7 @@ def share_together(
         while before < most and 2 * np.count_nonzero(going) > len(going):
             updated = shares * (ratios.of(shares) @ words) + own.dtype.type(prior)
             changed = ~(np.abs(updated - own).mean(axis=1) < tolerance)
-            own = np.where(going[:, None], updated, own)  # a document keeps its γ once it has changed little
+            own = np.where(going[:, None], updated, own)  # γ of a converged document does not change
             shares, before = expected_shares(own), before + 1
             going &= changed
         gamma[live], live = own, live[going]
@@ -387,7 +414,7 @@ def share_alone(
     expect, change = (
         _dirichlet_expectation_1d[kind],
         mean_change[kind],
-    )  # chosen once: the choice takes longer than a call
+    )  # looked up once, because the lookup takes longer than a call
     for d, shares in zip(documents, expected_shares(gamma[documents]), strict=True):
         entries = slice(rows.indptr[d], rows.indptr[d + 1])
         counts, words, own = rows.data[entries], topics.take(rows.indices[entries], axis=1), gamma[d]

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban import kernels
 from deciban.errors import NotAvailableError, SingularError
-from deciban.sklearn.discriminant_sums import FLOATS, DiscriminantAnalysis, shrunk
-from deciban.sklearn.dropin import Array
-from deciban.sklearn.moments import Moments
+from deciban.sklearn.dropin import Array, Shapes, check_arrays
+from deciban.sklearn.moments import FLOATS, DiscriminantAnalysis, Moments, shrunk
+from deciban.store.checks import require
 
-LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
-ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
+LEAST = 1e-5  # ratio of eigenvalues below which scikit-learn decomposes the rows
+ROUNDING = 1e-13  # ratio of eigenvalues up to which one counts as 0
 UNDERFLOW = np.log(np.finfo(float).smallest_subnormal) - np.log(2)  # log probability that rounds to 0
 
 
@@ -84,6 +84,22 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
     _structure = "tied"
     coef_: Array  # (K, D), or (1, D) of two classes
     intercept_: Array
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"priors_": "K count", "means_": "K D real", "coef_": "L D real", "intercept_": "L real"}
+        kept = "" if self.solver != "svd" or self.store_covariance else "optional "
+        own |= dict.fromkeys(("_max_components", "_n_features_out"), "optional C size")
+        own |= {"covariance_": f"{kept}D D real", "_moments": "optional other"}
+        if self.solver != "lsqr":
+            own |= {"scalings_": "D R real", "explained_variance_ratio_": "V real"}
+        return super().fitted_shapes() | own | ({"xbar_": "D real"} if self.solver == "svd" else {})
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        K, D = self.means_.shape
+        require(len(self.coef_) == (1 if K == 2 else K), "coef_", "a row for each class, or one for two classes")
+        most = min(K - 1, D) if self.n_components is None else self.n_components
+        self._max_components = self._n_features_out = vars(self).get("_max_components", most)  # not in former files
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn means and the covariance.
@@ -214,7 +230,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
             return super().decision_function(X)
         rows = validate_data(self, X, ensure_all_finite=False, reset=False)
         scores = kernels.linear_scores(rows, np.ascontiguousarray(self.coef_.T), self.intercept_)
-        # NaN or inf in a row makes all its scores so; scikit-learn raises the error
+        # a NaN or inf in a row makes all its scores NaN or inf; scikit-learn raises the error
         if not np.isfinite(scores[:, 0]).all():
             return super().decision_function(X)
         return scores if scores.shape[1] > 1 else scores.ravel()
@@ -228,7 +244,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         if not logs:
             return kernels.softmax(scores, out=scores)
         kernels.log_softmax(scores, out=scores)
-        if scores.min(initial=0.0) < UNDERFLOW:  # in scikit-learn, probabilities that are 0 count as the least number
+        if scores.min(initial=0.0) < UNDERFLOW:  # scikit-learn replaces probabilities of 0 by the smallest number
             scores[scores < UNDERFLOW] = np.log(np.finfo(float).smallest_normal)
         return scores
 
@@ -305,6 +321,19 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
     _structure = "full"
     _keeps_objects = True
 
+    def fitted_shapes(self) -> Shapes:
+        own = {"priors_": "K count", "means_": "K D real", "scalings_": "K list", "rotations_": "K list"}
+        own |= {"covariance_": "K list" if self.store_covariance else "optional K list", "_moments": "optional other"}
+        return super().fitted_shapes() | own
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        D = self.n_features_in_
+        check_arrays(self.scalings_, [None] * len(self.scalings_), "scalings_", lambda values: (values >= 0).all())
+        check_arrays(self.rotations_, [(D, len(values)) for values in self.scalings_], "rotations_")
+        kept = getattr(self, "covariance_", [])
+        check_arrays(kept, [(D, D)] * len(kept), "covariance_")
+
     def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
         covariance = self._shrunk(moments)
         values, vectors = np.linalg.eigh(covariance)
@@ -357,7 +386,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         for values, vectors in zip(self.scalings_, np.asarray(self.rotations_, dtype=float)):
             if vectors.shape[0] != vectors.shape[1]:
                 return super()._decision_function(X)
-            # any root of the precision matrix gives the same distances; the triangular one takes least time
+            # any root of the precision matrix gives the same distances; the triangular one is the fastest
             _, R = np.linalg.qr((vectors * np.sqrt(np.asarray(values, dtype=float))).T)
             whitener.append(scipy.linalg.solve_triangular(R, np.eye(len(R))))
             log_det.append(np.log(values).sum())

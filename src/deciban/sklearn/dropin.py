@@ -1,8 +1,10 @@
-"""Contract of the drop-in classes: when deciban's kernels run, when scikit-learn's own code runs, and how it is logged.
+"""Base classes of the drop-ins: their contract with scikit-learn, and their additional methods.
 
 A drop-in is a subclass of scikit-learn's class of the same name. It has scikit-learn's constructor, validation, tags
 and attributes, and replaces the methods in which time is spent. Where the kernels lack an argument, an input is small,
-or the installed scikit-learn was not tested, the inherited method runs.
+or the installed scikit-learn was not tested, the inherited method runs. The logger tells which library runs, and why.
+
+Drop-in classifiers add likelihood ratios, other priors, unlearning, merging and leave-one-out.
 """
 
 from __future__ import annotations
@@ -13,24 +15,39 @@ import os
 import sys
 import warnings
 from abc import ABCMeta
-from collections.abc import Container
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from deciban import kernels
-from deciban.errors import ModelFileError
+from deciban.errors import (
+    HyperparameterError,
+    MergeError,
+    ModelFileError,
+    NotAvailableError,
+    NotLearntError,
+    UnknownLabelError,
+)
+from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.scores import log_probability
 from deciban.kernels.choice import compiled
-from deciban.sklearn.attributes import SHAPES, check_fitted
+from deciban.statistics import Additive
+from deciban.store.attributes import LARGEST
+from deciban.store.checks import require
 
 Array = NDArray[Any]
+Shapes = dict[str, str]  # attribute → description of its shape, in the notation of `deciban.store.attributes`
 
 TESTED = ("1.9",)  # versions of scikit-learn whose own tests were run against the drop-ins
-WORK = 20  # operations of a value: below 50,000 values, scikit-learn's own code is about as fast
+ROWS: Shapes = {"n_features_in_": "D size", "feature_names_in_": "optional D names"}
+WORK = 20  # operations for each value; below 50,000 values, scikit-learn's own code is about as fast
 PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -109,7 +126,7 @@ class DropInType(ABCMeta):
 
 
 def is_patched(cls: type) -> bool:
-    """Whether a class is a drop-in that stands in the place of scikit-learn's class."""
+    """Whether a class is a drop-in that has replaced scikit-learn's class."""
     original = cls.original if isinstance(cls, DropInType) and cls.__module__.startswith(PACKAGE) else None
     if original is None:
         return False
@@ -120,11 +137,11 @@ def is_patched(cls: type) -> bool:
 class DropIn(metaclass=DropInType):
     """Base class of the drop-ins."""
 
-    if TYPE_CHECKING:  # attributes and methods of scikit-learn's class that stands further on among the parents
+    if TYPE_CHECKING:  # attributes and methods of scikit-learn's class, which is a later base class
 
         def __getattr__(self, name: str) -> Any: ...
 
-    _defaults: ClassVar[dict[str, Any] | None] = None  # of the parameters; None for a class that a user derived
+    _defaults: ClassVar[dict[str, Any] | None] = None  # defaults of the parameters; None for classes of users
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -145,37 +162,34 @@ class DropIn(metaclass=DropInType):
         if changed:
             validate_parameter_constraints(self._parameter_constraints, changed, type(self).__name__)
 
-    def fitted_shapes(self) -> dict[str, str]:
+    def fitted_shapes(self) -> Shapes:
         """Return the shapes of the attributes that a model file holds, by name.
 
         Returns
         -------
         dict
-            Description of each attribute, in the words of `deciban.store.attributes`.
+            Description of each attribute, in the notation of `deciban.store.attributes`.
+
+        Raises
+        ------
+        ModelFileError
+            If model files cannot hold this class.
         """
-        return SHAPES[self._original_name(SHAPES)](self)
+        raise ModelFileError(
+            f"{type(self).__name__} cannot be saved in a model file.", remedy="Use pickle or joblib for it."
+        )
 
     def check_fitted(self) -> None:
         """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
-        check_fitted(self, self._original_name(SHAPES))
-
-    def _original_name(self, known: Container[str]) -> str:
-        """Return the name of the drop-in that this class is or inherits from."""
-        found = next((base.__name__ for base in type(self).__mro__ if base.__name__ in known), None)
-        if found is None:
-            raise ModelFileError(
-                f"{type(self).__name__} cannot be saved in a model file.", remedy="Use pickle or joblib for it."
-            )
-        return found
 
     def _unsupported(self) -> str | None:
-        """Return the parameter that the kernels do not have, or None."""
+        """Return a parameter that the kernels do not support, or None."""
         return None
 
     def _runs(self, X: Any = None, few: bool = False) -> bool:
-        """Whether deciban serves these parameters and this input, if `few` also a small one; else logs why."""
+        """Whether the kernels run for these parameters and this input, also small ones if `few`; log why not."""
         reason = self._unsuitable(X, few)
-        if reason is None or log.isEnabledFor(logging.INFO):  # the log names parameters before the size of the input
+        if reason is None or log.isEnabledFor(logging.INFO):  # the log prefers a reason among the parameters
             reason = self._reason() or reason
         return self._log(reason)
 
@@ -210,7 +224,7 @@ class DropIn(metaclass=DropInType):
 def is_accelerated(estimator: BaseEstimator) -> bool:
     """Whether deciban's kernels serve an estimator with its present parameters.
 
-    Small inputs are given to scikit-learn's own code all the same, where it is as fast.
+    Small inputs always run scikit-learn's own code, which is as fast for them.
 
     Parameters
     ----------
@@ -220,8 +234,7 @@ def is_accelerated(estimator: BaseEstimator) -> bool:
     Returns
     -------
     bool
-        False for an estimator that is none of the drop-ins, or that has parameters that only scikit-learn's own
-        implementation has.
+        False for an estimator that is not a drop-in, or with parameters that only scikit-learn's own code supports.
 
     Examples
     --------
@@ -248,7 +261,7 @@ def encode_labels(y: Array) -> tuple[Array, Array] | None:
         if y.dtype.kind == "O":
             if not all(isinstance(each, str) for each in classes):
                 return None
-            classes = np.array(classes.tolist())  # as scikit-learn's unique_labels has them
+            classes = np.array(classes.tolist())  # of the type that scikit-learn's unique_labels returns
         return classes, codes.reshape(-1)
     return found
 
@@ -259,3 +272,294 @@ def place_labels(y: Array, classes: Array) -> Array | None:
     if found is None or not np.isin(found[0], classes).all():
         return None
     return np.searchsorted(classes, found[0])[found[1]]
+
+
+# -- checks of attributes that were read from a file -------------------------------------------------------------------
+def check_arrays(
+    parts: Iterable[Any],
+    shapes: Iterable[tuple[int, ...] | None],
+    name: str,
+    good: Callable[[Any], Any] = lambda array: True,
+    finite: bool = True,
+) -> None:
+    """Check a list of arrays of floats; None stands for any length of an array of one axis."""
+    for part, shape in zip(parts, shapes, strict=True):
+        right = isinstance(part, np.ndarray) and part.dtype in (np.float64, np.float32)
+        right = right and (part.ndim == 1 if shape is None else part.shape == shape)
+        right = right and bool((np.abs(part) <= LARGEST).all() if finite else not np.isnan(part).any())
+        require(right and good(part), name, "arrays of numbers that fit together")
+
+
+# -- additions to classifiers ------------------------------------------------------------------------------------------
+ROUNDING = 1e-12  # share of the learnt weight that counts as 0 after rows were removed
+
+
+class Ratios(DropIn):
+    """Likelihood ratios between classes, or between the components of a mixture."""
+
+    classes_: Array
+
+    def _log_likelihood(self, X: Any) -> Array:
+        """Return log f(x|class), up to a term that all classes share: shape (n, K)."""
+        raise NotImplementedError
+
+    def _log_prior(self, prior: Any = None) -> Array:
+        """Return the log class probabilities in the scores, or those given."""
+        raise NotImplementedError
+
+    def _names(self) -> Array:
+        return self.classes_
+
+    def _position(self, name: Any) -> int:
+        found = np.flatnonzero(self._names() == name)
+        if not len(found):
+            raise UnknownLabelError(f"{name!r} is no class of this {type(self).__name__}: {self._names().tolist()}.")
+        return int(found[0])
+
+    def llr(self, X: Any, positive: Any = None, negative: Any = None) -> Array:
+        """Return log-likelihood ratios, which do not depend on class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        positive, negative : label, default=None
+            The two classes. With two classes in all, the second over the first if not given. With more classes and
+            `negative` not given, against all others, in the proportions that were learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Natural logarithms of the ratios.
+        """
+        check_is_fitted(self)
+        K = len(self._names())
+        if positive is None and K != 2:
+            raise HyperparameterError(f"there are {K} classes: name the class of the numerator.")
+        scores = self._log_likelihood(X)
+        top = 1 if positive is None else self._position(positive)
+        if negative is not None:
+            return scores[:, top] - scores[:, self._position(negative)]
+        others = np.flatnonzero(np.arange(K) != top)
+        weights = self._log_prior()[others]
+        return scores[:, top] - kernels.log_sum_exp(scores[:, others] + weights - np.logaddexp.reduce(weights))
+
+
+class Evidence(Ratios):
+    """Posteriors under other class probabilities than the learnt ones."""
+
+    def fitted_shapes(self) -> Shapes:
+        return {**ROWS, "classes_": "K labels"}
+
+    def check_fitted(self) -> None:
+        for name in ("priors", "class_prior"):
+            prior = getattr(self, name, None)
+            require(prior is None or np.shape(prior) == self.classes_.shape, name, "a probability for each class")
+
+    def _less_prior(self, joint: Array) -> Array:
+        """Return joint log probabilities without the log prior; a class without rows has no density, -inf."""
+        own = self._log_prior()
+        none = np.isneginf(own)
+        return np.where(none, -np.inf, joint - np.where(none, 0.0, own)) if none.any() else joint - own
+
+    def _as_log_prior(self, prior: Any, names: Array | None = None) -> Array:
+        """Check class probabilities, an array or {class: probability}; the rest is shared by classes not named."""
+        return log_probability(resolve_prior(prior, self.classes_ if names is None else names))
+
+    def predict(self, X: Any, prior: Any = None) -> Array:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        if prior is None:
+            return super().predict(X)  # type: ignore[misc]
+        return self.classes_[(self._log_likelihood(X) + self._log_prior(prior)).argmax(axis=1)]
+
+    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
+        """Return posterior probabilities, or their logarithms: (n, K)."""
+        if prior is None:
+            return super().predict_log_proba(X) if logs else super().predict_proba(X)  # type: ignore[misc]
+        return (kernels.log_softmax if logs else kernels.softmax)(self._log_likelihood(X) + self._log_prior(prior))
+
+    def predict_proba(self, X: Any, prior: Any = None) -> Array:
+        """Return posterior probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probability of each class.
+        """
+        return self._posterior(X, prior, logs=False)
+
+    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
+        """Return log posterior probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probability of each class.
+        """
+        return self._posterior(X, prior, logs=True)
+
+
+class LeaveOneOut:
+    """Leave-one-out answers of classifiers."""
+
+    classes_: Array
+    _log_prior: Any
+
+    def _left_out(self, X: Any, codes: Array) -> tuple[Array, Array]:
+        """Return log-likelihoods of rows without them, (n, K), and the weights of the classes."""
+        raise NotAvailableError(f"{type(self).__name__} has no leave-one-out scores.")
+
+    def leave_one_out(
+        self, X: Any, y: Any, method: Literal["predict_proba", "predict_log_proba", "predict"] = "predict_proba"
+    ) -> Array:
+        """Answer for each learnt row as the classifier fitted without it would, without refitting.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were learnt, each with weight 1.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        method : {"predict_proba", "predict_log_proba", "predict"}, default="predict_proba"
+            What to return.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities, their logarithms, or labels.
+        """
+        check_is_fitted(self)
+        codes = self._known_codes(y)
+        try:
+            scores, count = self._left_out(X, codes)
+        except HyperparameterError as error:  # alpha=0: without the row, some of its values have probability 0
+            raise NotAvailableError(
+                f"{type(self).__name__} with these parameters has no leave-one-out scores: {error}"
+            ) from None
+        scores = scores + self._left_out_prior(np.asarray(count, dtype=float), codes)
+        if method == "predict":
+            return self.classes_[scores.argmax(axis=1)]
+        return (kernels.softmax if method == "predict_proba" else kernels.log_softmax)(scores)
+
+    def _left_out_prior(self, count: Array, codes: Array) -> Array:
+        """Return log class probabilities without each row: (n, K), or (K,) if they were not learnt."""
+        if not self._learns_prior():
+            return self._log_prior()
+        left = np.repeat(count[None, :], len(codes), axis=0)
+        left[np.arange(len(codes)), codes] -= 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(left / left.sum(axis=1, keepdims=True))
+
+    def _learns_prior(self) -> bool:
+        given = getattr(self, "priors", None) is not None or getattr(self, "class_prior", None) is not None
+        return not given and getattr(self, "fit_prior", True)
+
+    def _known_codes(self, y: Any, names: Array | None = None) -> Array:
+        y, names = column_or_1d(y), self.classes_ if names is None else names
+        codes = place_labels(y, names)
+        if codes is None and y.dtype.kind == "f" and np.isin(y, names).all():
+            codes = np.searchsorted(names, y)
+        if codes is None:
+            raise UnknownLabelError(f"y holds labels that this classifier does not know; it knows {names.tolist()}.")
+        return codes
+
+
+class Sums(LeaveOneOut, Additive):
+    """Unlearning and merging of classifiers whose fitted attributes are sums over rows."""
+
+    class_count_: Array
+    _take: Any
+    _sums: Any
+    _merge: Any
+
+    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learnt before; the classifier is then as if they had not been learnt.
+
+        A number that was added to variances (`epsilon_`) is kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights with which the rows were learnt.
+
+        Returns
+        -------
+        estimator
+            The classifier.
+
+        Raises
+        ------
+        NotLearntError
+            If the sums show that a row was never learnt. The classifier is unchanged.
+        NotAvailableError
+            If no row would be left. The classifier is unchanged.
+        """
+        check_is_fitted(self)
+        self._take(X, y, sample_weight, -1.0)
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        """Return the classifier of the rows of both."""
+        if type(other) is not type(self) or other.get_params() != self.get_params():  # type: ignore[attr-defined]
+            raise MergeError("classifiers can be added if they have the same class and parameters.")
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if other.n_features_in_ != self.n_features_in_:  # type: ignore[attr-defined]
+            raise MergeError("the classifiers were fitted on different numbers of features.")
+        both = deepcopy(self)
+        both.classes_ = np.union1d(self.classes_, other.classes_)
+        K = len(both.classes_)
+        mine, theirs = (
+            each._select_classes(each._sums(), np.searchsorted(both.classes_, each.classes_), K)
+            for each in (self, other)
+        )
+        both._merge(mine, theirs)
+        return both
+
+    def _select_classes(self, sums: tuple[Array, ...], at: Array, K: int) -> tuple[Array, ...]:
+        """Place the sums of each class at positions among K classes; others are 0."""
+        placed = tuple(np.zeros((K, *each.shape[1:])) for each in sums)
+        for new, old in zip(placed, sums):
+            new[at] = old
+        return placed
+
+    def _require_rows(self, count: Array) -> None:
+        """Refuse weights of classes without any row: there would be no class probabilities."""
+        if not (count > ROUNDING * max(1.0, np.abs(self.class_count_).max(initial=0.0))).any():
+            raise NotAvailableError(
+                f"{type(self).__name__} would have no rows left. Keep some of them, or use a new classifier."
+            )
+
+    def _never_learnt(self) -> NotLearntError:
+        return NotLearntError("rows to unlearn were never learnt: counts would fall below 0.")

@@ -18,14 +18,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from deciban import kernels
 from deciban.errors import NotAvailableError
 from deciban.evidence.scores import log_joint
-from deciban.sklearn.dropin import Array, encode_labels, place_labels
-from deciban.sklearn.evidence import ROUNDING
+from deciban.sklearn.dropin import ROUNDING, Array, Shapes, encode_labels, place_labels
 from deciban.sklearn.naive_bayes import NaiveBayes
 
 EPS = float(np.finfo(float).eps)
-LOST = 1e-12  # relative error of a variance from which on it is computed in two passes
-NEGATIVE, NEGATIVE_32 = 1e-9, 1e-4  # shares of the squares learnt, below 0, that show rows that were never learnt
-BLOCK = 2**20  # values of rows that are left out at once
+LOST = 1e-12  # relative error of a variance above which scikit-learn computes it in two passes
+NEGATIVE, NEGATIVE_32 = 1e-9, 1e-4  # sums below minus this share of the learnt squares: rows never learnt
+BLOCK = 2**20  # values of rows that are left out at a time
 
 
 class GaussianNB(NaiveBayes, theirs.GaussianNB):
@@ -91,6 +90,11 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         self.handle_missing = handle_missing
         self.accept_sparse = accept_sparse
 
+    def fitted_shapes(self) -> Shapes:
+        values = "K D count" if self.handle_missing == "ignore" else "optional K D count"
+        own = {"theta_": "K D real", "var_": "K D count", "class_count_": "K count", "class_prior_": "K count"}
+        return super().fitted_shapes() | own | {"epsilon_": "number", "value_count_": values}
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn means and variances of each class.
 
@@ -140,7 +144,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         return super().partial_fit(X, y, classes, sample_weight)
 
     def _takes_more(self, X: Any) -> bool:
-        """Whether the input may be one that scikit-learn refuses: missing values, or sparse rows."""
+        """Whether the options allow an input that scikit-learn refuses: missing values, or sparse rows."""
         return self.handle_missing == "ignore" or (self.accept_sparse and sp.issparse(X))
 
     def _check(self, X: Any, y: Any = "no_validation", reset: bool = False) -> Any:
@@ -158,7 +162,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         return validate_data(self, X, reset=False, ensure_all_finite=False)
 
     def _finds_gaps(self, X: Any) -> bool:
-        """Whether `_joint_log_likelihood` finds values that are not finite by their scores, without a pass over X."""
+        """Whether `_joint_log_likelihood` detects values that are not finite by their scores, without a pass over X."""
         plain = isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32) and self.handle_missing == "error"
         return plain and self._runs(X)
 
@@ -180,7 +184,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         batch = value_moments(X, codes, weight, len(self.classes_))
         whole = value_moments(X, np.zeros_like(codes), np.ones(X.shape[0]), 1)
         epsilon = self.var_smoothing * float(whole[3].max())
-        if not first:  # as scikit-learn: the new number is subtracted from the old variances
+        if not first:  # as in scikit-learn: the new epsilon is subtracted from the old variances
             batch = merged_values((*self._sums()[:3], np.asarray(self.var_, dtype=float) - epsilon), batch)
         self._set_values(batch, X.dtype.type(epsilon), X.dtype if first else self.theta_.dtype)
         return self
@@ -226,7 +230,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
             return False
         count, mean, variance, epsilon = moments
         if not first:
-            old = self.var_.astype(np.float64) - epsilon  # scikit-learn subtracts the new number, not the old one
+            old = self.var_.astype(np.float64) - epsilon  # scikit-learn subtracts the new epsilon, not the old one
             learnt = self.class_count_, self.class_count_[:, None], self.theta_, old
             count, _, mean, variance = merged_values(learnt, (count, count[:, None], mean, variance))
         self.classes_ = names
@@ -298,7 +302,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
     def _merge(self, sums: tuple[Array, ...], other: tuple[Array, ...]) -> None:
         count, values, mean, variance = merged_values(sums, other)
         digits = NEGATIVE if self.theta_.dtype == np.float64 else NEGATIVE_32
-        size = sums[1] * (sums[3] + float(self.epsilon_) + digits * sums[2] ** 2)  # squares learnt, and their rounding
+        size = sums[1] * (sums[3] + float(self.epsilon_) + digits * sums[2] ** 2)  # learnt squares, and their rounding
         wrong = [(each < -NEGATIVE * max(1.0, np.abs(each).max())).any() for each in (count, values)]
         if (
             any(wrong)

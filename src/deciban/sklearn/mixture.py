@@ -1,12 +1,19 @@
-"""Gaussian mixtures of scikit-learn on deciban's kernels: an EM iteration reads the rows once and keeps no table."""
+"""Gaussian mixtures of scikit-learn on deciban's kernels: an EM iteration reads the rows once and keeps no table.
+
+For few rows, an EM step evaluates scikit-learn's formulas in numpy, for all components at once: at 50 rows,
+scikit-learn spends most of an iteration on looking up array namespaces and devices. The types of arrays are those of
+scikit-learn: where a start of float64 meets rows of float32, some arrays have the type of the rows.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn.mixture as theirs
+from scipy.linalg import get_lapack_funcs
 from sklearn.cluster import KMeans, kmeans_plusplus
 from sklearn.mixture._gaussian_mixture import (
     _compute_precision_cholesky,
@@ -23,17 +30,16 @@ from deciban.families.gaussian.densities import NormalDensity
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import Pass, mixture_pass
 from deciban.latent.gaussian_missing import GaussianWithGaps
-from deciban.sklearn.dropin import WORK, Array
-from deciban.sklearn.evidence import Ratios
-from deciban.sklearn.mixture_few import estimates, log_densities, log_responsibilities, precision_roots
+from deciban.sklearn.dropin import ROWS, WORK, Array, Ratios, Shapes
 from deciban.statistics import Members
+from deciban.store.checks import require
 
-LOST = 1e6  # squared distance of a component from the origin, in its own variances, from which on digits are lost
+LOST = 1e6  # squared distance of a component from the origin, in its variances, above which digits are lost
 
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """Sums of an E-step in the place of responsibilities, which are computed where labels are wanted."""
+    """Sums of an E-step in place of responsibilities, which are computed only for labels."""
 
     sums: Pass
     origin: Array  # (D,)
@@ -47,7 +53,7 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the rows of a fit have beyond scikit-learn's: weights, and missing values (NaN)."""
+    """Weights and missing values (NaN) of the rows of a fit, which scikit-learn does not support."""
 
     weight: Array | None  # (n,)
     gappy: Array | None  # (n, D), NaN where a value is missing; None if none is
@@ -126,7 +132,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         **theirs.GaussianMixture._parameter_constraints,
         "handle_missing": [StrOptions({"error", "ignore"})],
     }
-    _rows: Rows = NONE  # of the fit that is running
+    _rows: Rows = NONE  # rows of the running fit
 
     def __init__(
         self,
@@ -164,6 +170,19 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
             verbose_interval=verbose_interval,
         )
         self.handle_missing = handle_missing
+
+    def fitted_shapes(self) -> Shapes:
+        shape = {"full": "K D D", "tied": "D D", "diag": "K D", "spherical": "K"}[self.covariance_type]
+        own = {"weights_": "K positive", "means_": "K D real", "converged_": "flag", "n_iter_": "number"}
+        own |= dict.fromkeys(("covariances_", "precisions_", "precisions_cholesky_"), f"{shape} real")
+        return {**ROWS, **own, "lower_bound_": "number", "lower_bounds_": "optional T list"}
+
+    def check_fitted(self) -> None:
+        root = self.precisions_cholesky_
+        diagonal = np.diagonal(root, axis1=-2, axis2=-1) if self.covariance_type in ("full", "tied") else root
+        require((diagonal > 0).all(), "precisions_cholesky_", "a positive diagonal")
+        bounds = getattr(self, "lower_bounds_", [])
+        require(all(isinstance(bound, int | float | np.floating) for bound in bounds), "lower_bounds_", "numbers")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the mixture by EM.
@@ -236,7 +255,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         else:
             _, at = kmeans_plusplus(X, K, sample_weight=weight, random_state=random_state)
             resp[at, np.arange(K)] = 1
-        self.means_ = X[:K]  # of the type that the means will have
+        self.means_ = X[:K]  # an array of the type of the means, which `_estimate` keeps
         start = NormalDensity(np.average(X, axis=0, weights=weight), np.zeros((K, D)), np.eye(D)[None], np.ones(K))
         self._estimate(X, resp * weight[:, None], start)
         if self.weights_init is not None:
@@ -251,7 +270,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         return X.dtype == np.float64 and self.means_.dtype == np.float64 and self._runs(X)
 
     def _few(self, X: Any) -> bool:
-        """Whether the rows are so few that steps in numpy are the fastest."""
+        """Whether the rows are so few that EM steps in numpy are the fastest."""
         return self._defaults is not None and self._reason() is None and not compiled(WORK * X.size)
 
     def _few_scores(self, X: Array) -> Array:
@@ -352,7 +371,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         """Densities of the components, which score rows with missing values by their marginals."""
         K, D = self.means_.shape
         origin = np.asarray(self.weights_ @ self.means_ / self.weights_.sum(), dtype=float)
-        root = np.asarray(self.precisions_cholesky_, dtype=float)  # a start may have no covariances_ yet
+        root = np.asarray(self.precisions_cholesky_, dtype=float)  # at a start there may be no `covariances_`
         if self.covariance_type in ("full", "tied"):
             inverse = np.linalg.inv(root.reshape(-1, D, D))
             scale = inverse.transpose(0, 2, 1) @ inverse
@@ -389,7 +408,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log densities; with handle_missing="ignore", of the values that are there.
+            Log densities; with handle_missing="ignore", of the values that are not missing.
         """
         if self.handle_missing == "error":
             return super().score_samples(X)
@@ -404,7 +423,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         X : array-like of shape (n_samples, n_features)
             Rows.
         prior : array-like of shape (n_components,) or dict, default=None
-            Shares of the components in the place of `weights_`.
+            Shares of the components in place of `weights_`.
 
         Returns
         -------
@@ -423,7 +442,7 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         X : array-like of shape (n_samples, n_features)
             Rows.
         prior : array-like of shape (n_components,) or dict, default=None
-            Shares of the components in the place of `weights_`.
+            Shares of the components in place of `weights_`.
 
         Returns
         -------
@@ -480,7 +499,7 @@ def _square(sums: Array, D: int) -> Array:
 
 
 def filled(X: Array, gaps: Array, weight: Array | None) -> Array:
-    """Rows with the means of their columns in the place of missing values, from which EM starts."""
+    """Replace missing values by the means of their columns, with which EM starts."""
     empty = gaps.all(axis=1)
     if empty.any():
         raise MissingValueError(f"row {np.flatnonzero(empty)[0]} has no value. Drop the row.")
@@ -492,3 +511,65 @@ def filled(X: Array, gaps: Array, weight: Array | None) -> Array:
         raise MissingValueError(f"column {np.flatnonzero(count == 0)[0]} has no value. Drop the column.")
     known = np.where(gaps, 0.0, X)
     return np.where(gaps, (known * there).sum(axis=0) / count, X).astype(X.dtype, copy=False)
+
+
+# -- EM steps for few rows ---------------------------------------------------------------------------------------------
+LOG_2PI = math.log(2 * math.pi)
+
+
+def log_densities(X: Array, means: Array, root: Array, kind: str) -> Array:
+    """(n, K) log densities; `root` holds the Cholesky factors of the precisions."""
+    K, D = means.shape
+    if kind in ("full", "tied"):
+        roots = root.reshape(-1, D, D)
+        squares = np.square(X @ roots - means[:, None, :] @ roots).sum(axis=2).T.astype(X.dtype, copy=False)
+        log_det = np.log(roots.reshape(-1, D * D)[:, :: D + 1]).sum(axis=1)
+    else:
+        precision = np.broadcast_to(np.square(root).reshape(K, -1), (K, D))
+        squares = (means**2 * precision).sum(axis=1) - 2.0 * (X @ (means * precision).T) + X**2 @ precision.T
+        log_det = np.log(root).sum(axis=1) if kind == "diag" else D * np.log(root)
+    return -0.5 * (D * LOG_2PI + squares) + log_det
+
+
+def log_responsibilities(scores: Array) -> tuple[Array, Array] | None:
+    """Log density of each row, and the (n, K) log probabilities of the components; None if a row has no density."""
+    top = scores.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        return None
+    norm = top + np.log(np.exp(scores - top).sum(axis=1, keepdims=True))
+    return norm[:, 0], scores - norm
+
+
+def estimates(X: Array, shares: Array, extra: float, kind: str) -> tuple[Array, Array, Array]:
+    """Numbers of rows, means and covariances of the components, with `extra` added to the variances."""
+    count = shares.sum(axis=0) + 10 * np.finfo(shares.dtype).eps
+    means = shares.T @ X / count[:, None]
+    D = X.shape[1]
+    if kind == "full":
+        centred = X - means[:, None, :]
+        covariances = (shares.T[:, :, None] * centred).transpose(0, 2, 1) @ centred / count[:, None, None]
+        covariances = covariances.astype(X.dtype, copy=False)
+        covariances.reshape(-1, D * D)[:, :: D + 1] += extra
+    elif kind == "tied":
+        covariances = (X.T @ X - (count * means.T) @ means) / count.sum()
+        covariances.reshape(-1)[:: D + 1] += extra
+    else:
+        covariances = shares.T @ (X * X) / count[:, None] - means**2 + extra
+        covariances = covariances.mean(axis=1) if kind == "spherical" else covariances
+    return count, means, covariances
+
+
+def precision_roots(covariances: Array, kind: str) -> Array:
+    """Cholesky factors of the precisions; scikit-learn's error for covariances that are not positive definite."""
+    if kind in ("full", "tied") and np.isfinite(covariances).all():
+        D = covariances.shape[-1]
+        decompose, invert = get_lapack_funcs(("potrf", "trtri"), (covariances,))
+        roots = np.empty_like(covariances)
+        for matrix, root in zip(covariances.reshape(-1, D, D), roots.reshape(-1, D, D), strict=True):
+            factor, failed = decompose(matrix, lower=True, clean=True)
+            if failed:
+                break
+            root[...] = invert(factor, lower=True)[0].T
+        else:
+            return roots
+    return _compute_precision_cholesky(covariances, kind, xp=np)

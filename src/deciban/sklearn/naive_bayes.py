@@ -14,9 +14,9 @@ from deciban import kernels
 from deciban.families.bernoulli import Bernoulli, BernoulliStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
 from deciban.kernels.choice import compiled
-from deciban.sklearn.dropin import Array, encode_labels, place_labels
-from deciban.sklearn.evidence import Evidence, Sums
+from deciban.sklearn.dropin import Array, Evidence, Shapes, Sums, encode_labels, place_labels
 from deciban.statistics import Axis, Members
+from deciban.store.checks import require
 
 
 class NaiveBayes(Evidence, Sums):
@@ -45,7 +45,17 @@ class DiscreteNaiveBayes(NaiveBayes):
 
     class_count_: Array  # (K,)
     feature_count_: Array  # (K, D)
-    category_count_: list[Array]  # of categories: D tables (K, n_categories)
+    category_count_: list[Array]  # counts of categories: D tables (K, n_categories)
+
+    def fitted_shapes(self) -> Shapes:
+        own = {"class_count_": "K count", "class_log_prior_": "K log"}
+        return super().fitted_shapes() | own | {"feature_count_": "K D count", "feature_log_prob_": "K D log"}
+
+    def check_fitted(self) -> None:
+        super().check_fitted()
+        alpha = np.asarray(self.alpha)
+        right = alpha.shape in ((), (self.n_features_in_,)) and alpha.dtype.kind in "fiu" and bool((alpha >= 0).all())
+        require(right, "alpha", "a number of at least 0, or one for each column")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count features in each class.
@@ -138,7 +148,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         return self.class_log_prior_ if prior is None else self._as_log_prior(prior)
 
     def _linear(self, X: Any, weights: Array, bias: Array) -> Array | None:
-        """Return bias + X @ weights.T of many CSR rows; None where scikit-learn is as fast."""
+        """Return bias + X @ weights.T of many CSR rows; None for inputs for which scikit-learn is as fast."""
         if not sp.issparse(X) or not self._runs(X) or not compiled(X.nnz * len(weights)):
             return None
         return kernels.sparse_scores(X.data, X.indices, X.indptr, np.ascontiguousarray(weights.T), bias)
@@ -247,6 +257,10 @@ class ComplementNB(DiscreteNaiveBayes, theirs.ComplementNB):
     array(['a'], dtype='<U1')
     """
 
+    def fitted_shapes(self) -> Shapes:
+        # weights have either sign
+        return super().fitted_shapes() | {"feature_log_prob_": "K D real", "feature_all_": "D count"}
+
     def _count_codes(self, X: Any, codes: Array, weight: Array | None, K: int) -> tuple[Array, ...] | None:
         check_non_negative(X, "ComplementNB (input X)")
         return super()._count_codes(X, codes, weight, K)
@@ -261,7 +275,7 @@ class ComplementNB(DiscreteNaiveBayes, theirs.ComplementNB):
         return super()._joint_log_likelihood(X) if scores is None else scores
 
     def _log_prior(self, prior: Any = None) -> Array:
-        # scores of complements hold no class prior
+        # scores of complements contain no class prior
         own = self.class_log_prior_ if len(self.classes_) == 1 else np.zeros(len(self.classes_))
         return own if prior is None else self._as_log_prior(prior)
 

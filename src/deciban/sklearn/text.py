@@ -10,7 +10,7 @@ import sklearn.feature_extraction.text as sklearn_text
 from sklearn.preprocessing import normalize
 
 from deciban.errors import DecibanError
-from deciban.sklearn.dropin import Array, DropIn
+from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes
 from deciban.text.counting import count_by_arrival, count_rows
 from deciban.text.documents import Documents, is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
@@ -27,7 +27,7 @@ class _Terms:
     """
 
     def __init__(self, vocabulary: Vocabulary, order: Array | None = None) -> None:
-        """`order` are the columns in the order in which scikit-learn's dictionary has them, ascending if None."""
+        """`order` holds the columns in the order of scikit-learn's dictionary, ascending if None."""
         self.vocabulary, self.order = vocabulary, order
         self.columns: dict[str, int] | None = None
 
@@ -37,8 +37,8 @@ class _Terms:
     def dictionary(self) -> dict[str, int]:
         """Column of each term, built on first use; the caller may change it."""
         if self.columns is None:
-            # A dictionary that once held a key that is no text does not check that all keys are texts while it grows,
-            # which saves a fifth of the time for millions of terms.
+            # CPython: while a dictionary grows that once held a key other than a str, it does not check that all keys
+            # are str. This saves a fifth of the time for millions of terms.
             columns: dict[Any, int] = {None: 0}
             if self.order is None:
                 columns.update(zip(self.vocabulary, range(len(self.vocabulary))))
@@ -50,7 +50,7 @@ class _Terms:
 
 
 class Tokenizes(DropIn):
-    """Options of tokens that vectorizers share."""
+    """Base class of vectorizers: options of tokens, and documents that the kernels count."""
 
     def _unsupported(self) -> str | None:
         return (
@@ -60,13 +60,13 @@ class Tokenizes(DropIn):
         )
 
     def _documents(self, raw_documents: Iterable[Any], known: int = 0) -> Documents | None:
-        """Documents that the kernels count, of which they look up `known` terms; None where scikit-learn should."""
+        """Documents for the kernels, which look up `known` terms; None if scikit-learn should count them."""
         documents = Documents.of(raw_documents, self.encoding, self.decode_error)
         large = is_large(documents, known)
         return documents if self._log(None if large else "the input is small") else None
 
     def _kernel_tokens(self) -> Tokens | None:
-        """These options as the kernels take them; None if they do not have them."""
+        """The options for the kernels; None if the kernels do not support them."""
         own = all(getattr(type(self), step, None) is getattr(sklearn_text.CountVectorizer, step) for step in _STEPS)
         low, high = self.ngram_range
         if not own or callable(self.analyzer) or not 1 <= low <= high or self.preprocessor is not None:
@@ -228,7 +228,7 @@ class CountVectorizer(Tokenizes, sklearn_text.CountVectorizer):
 
 
 class TfidfTransformer(DropIn, sklearn_text.TfidfTransformer, auto_wrap_output_keys=None):
-    """Term weights by inverse document frequency: scikit-learn's own, which is limited by memory already.
+    """Term weights by inverse document frequency: scikit-learn's own code, whose speed is that of memory.
 
     Parameters
     ----------
@@ -247,6 +247,10 @@ class TfidfTransformer(DropIn, sklearn_text.TfidfTransformer, auto_wrap_output_k
     array([[1.   , 0.   ],
            [2.   , 1.405]])
     """
+
+    def fitted_shapes(self) -> Shapes:
+        # scikit-learn multiplies by `idf_` where it is there, also if `use_idf` was set to False after a fit
+        return {**ROWS, "idf_": "D factor" if self.use_idf else "optional D factor"}
 
     def _unsupported(self) -> str | None:
         return "its own code is as fast"
@@ -275,7 +279,7 @@ class TfidfVectorizer(CountVectorizer, sklearn_text.TfidfVectorizer):
            [0.502, 0.705, 0.   , 0.502]])
     """
 
-    __init__ = sklearn_text.TfidfVectorizer.__init__  # of the parents, CountVectorizer is the first
+    __init__ = sklearn_text.TfidfVectorizer.__init__  # otherwise that of CountVectorizer, the first base class
 
 
 class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_output_keys=None):

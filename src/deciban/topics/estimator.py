@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.engines.current import parted
+from deciban.engines import parted
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.parts import Passes
 from deciban.kernels.choice import Array

@@ -48,14 +48,14 @@ async function loadModel() {
 
 function summary(model) {
   const names = model.classes.map((one) => named(one.name));
-  const what = model.form === "table" && model.label ? `Predicts ${model.label}: tells` : "Tells";
-  if (names.length === 2) return `${what} ${names[0]} from ${names[1]}, and shows why.`;
-  if (names.length === 1) return `Knows one class, ${names[0]}. Teach a second one.`;
-  return `${what} ${names.length} classes apart, and shows why: ${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}.`;
+  const what = `Predicts ${model.form === "table" && model.label ? model.label : "the class"}`;
+  if (names.length === 2) return `${what} (${names[0]} or ${names[1]}), and shows the evidence.`;
+  if (names.length === 1) return `The model has one class, ${names[0]}. Teach a second one.`;
+  return `${what}, one of ${names.length} (${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}), and shows the evidence.`;
 }
 
 function makeFields(model) {
-  $("file-kinds").textContent = model.form === "table" ? "a table (CSV) to get all its answers." : model.form === "numbers" ? "no files are read by this model." : "a text, or a table (CSV) to get all its answers.";
+  $("file-kinds").textContent = model.form === "table" ? "a table (CSV) to get all its answers." : model.form === "numbers" ? "this model reads no files." : "a text, or a table (CSV) to get all its answers.";
   if (model.form === "text" || model.form === "mail") {
     const hint = model.form === "mail" ? "Paste a message with its headers" : "Type or paste a text";
     fill($("fields"), element("div", { class: "wide" }, element("label", { for: "text", textContent: hint }), element("textarea", { id: "text" })));
@@ -78,7 +78,7 @@ function makeFields(model) {
     }
     return element("div", { class: column.kind === "text" ? "wide" : "" }, ...parts);
   });
-  const wide = (field) => field.className === "wide"; // texts come last, so that the others fill their lines
+  const wide = (field) => field.className === "wide"; // text fields come last, so that short fields share lines
   fill($("fields"), paste, ...fields.filter((field) => !wide(field)), ...fields.filter(wide));
 }
 
@@ -149,7 +149,7 @@ async function classify(row, offered = false) {
   Object.assign(state, given);
   showSections(true);
   $("asked").hidden = !given.predicted.asked;
-  $("asked").textContent = `This row is in the random sample of one in ${state.model.asked_one_in}. Please teach its class, even if the prediction is right: the live figures rest on these rows.`;
+  $("asked").textContent = `This row is in the random sample of one in ${state.model.asked_one_in}. Please teach its class, even if the prediction is right: the live figures are computed from these rows.`;
   showCosts();
   show();
   showTeachButtons();
@@ -162,7 +162,7 @@ function showSections(answered) {
   $("steps").hidden = answered;
 }
 
-// The value of a part; of a word, only how often it occurs if that is more than once.
+// The value of a part. For a word, this is its count if it is above 1, otherwise nothing.
 function valueOf(part) {
   const columns = state.model.form === "table" ? state.model.columns.filter((column) => column.kind === "text") : [];
   const word = state.model.form === "text" || state.model.form === "mail" || columns.some((column) => part.name.startsWith(`${column.name}: `));
@@ -255,7 +255,7 @@ function classButtons(parent, act, preferred) {
 }
 
 function showTeachButtons() {
-  $("teach-question").textContent = `The prediction is ${named(state.predicted.prediction)}. Which class is right? Click it: the model learns it at once.`;
+  $("teach-question").textContent = `The prediction is ${named(state.predicted.prediction)}. Which class is correct? Click it, and the model learns it at once.`;
   classButtons($("teach-classes"), teachRow, state.predicted.prediction);
 }
 
@@ -325,8 +325,8 @@ async function countLessons() {
   try {
     const found = await post("/change", { row, to: other[0], after: state.version });
     if (row !== state.row) return;
-    $("change").textContent = found.lessons === null ? `No number of such lessons up to 4,096 would change this to ${named(other[0])}.` : `About ${found.lessons} such ${found.lessons === 1 ? "lesson" : "lessons"} would change this to ${named(other[0])}.`;
-  } catch { /* an estimate: the page works without it */ }
+    $("change").textContent = found.lessons === null ? `Up to 4,096 such lessons would not change this to ${named(other[0])}.` : `About ${found.lessons} such ${found.lessons === 1 ? "lesson" : "lessons"} would change this to ${named(other[0])}.`;
+  } catch { /* the estimate is optional: the text stays empty */ }
 }
 
 // -- unsure rows --------------------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ async function showHistory(before = null) {
 async function showFigures() {
   const figures = await attempt(() => get("/figures"));
   if (!figures) return;
-  $("figures-text").textContent = figures.rows ? `${figures.errors} of ${figures.rows} predictions were wrong: error ${percent(figures.error_rate)}, 95 % interval ${percent(figures.interval[0])} to ${percent(figures.interval[1])}; log loss ${figures.log_loss.toFixed(3)}.` : "No row of the random sample was taught yet.";
+  $("figures-text").textContent = figures.rows ? `${figures.errors} of ${figures.rows} predictions were wrong: error ${percent(figures.error_rate)}, 95 % interval ${percent(figures.interval[0])} to ${percent(figures.interval[1])}; log loss ${figures.log_loss.toFixed(3)}.` : "No row of the random sample has a lesson yet.";
 }
 
 // -- start --------------------------------------------------------------------------------------------------------

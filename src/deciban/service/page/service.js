@@ -1,4 +1,4 @@
-// Requests to the service. Every answer other than success is an Error with the text of its problem.
+// Requests to the service. Every response other than success raises a ServiceError with the text of its problem.
 
 export const session = {
   get token() { return sessionStorage.getItem("deciban-token") || ""; },
@@ -41,7 +41,7 @@ export async function post(path, content, headers = {}) {
   return (await request(path, options)).json();
 }
 
-// A lesson is sent again with the same key if the connection breaks, so that it counts once.
+// Sends a lesson. If the connection breaks, it is sent again with the same key, so that the service learns it once.
 export async function teach(path, content) {
   const key = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const body = session.who ? { ...content, who: session.who } : content;

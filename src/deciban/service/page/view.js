@@ -1,4 +1,4 @@
-// Building blocks of the page. Text from outside is only ever set as textContent.
+// Elements and texts of the page. Texts of users and of the model are set as textContent, never as HTML.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -42,7 +42,7 @@ export function odds(dban) {
   return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : ratio.toExponential(1)} to 1`;
 }
 
-// Odds with their direction: 2.2 to 1, or 1 to 2.2 for evidence against.
+// Odds with their direction: 2.2 to 1, or 1 to 2.2 if the evidence is against the class.
 function direction(dban) {
   const text = odds(dban);
   return numberOf(dban) < 0 && text.endsWith(" to 1") ? `1 to ${text.slice(0, -5)}` : text;
@@ -82,7 +82,7 @@ function line(name, value, evidence, largest, kind = "") {
 
 const MOST_PARTS = 10;
 
-// Parts of columns and words by size, at most MOST_PARTS and a sum of the smaller ones; then calibration and the like.
+// The largest MOST_PARTS parts of columns and words, the sum of the smaller ones, then other parts such as calibration.
 function partsShown(parts, all) {
   const own = parts.filter((part) => part.kind !== "other");
   const rest = all || own.length <= MOST_PARTS + 2 ? [] : own.slice(MOST_PARTS);
@@ -91,7 +91,7 @@ function partsShown(parts, all) {
   return [...own.slice(0, own.length - rest.length), ...smaller, ...parts.filter((part) => part.kind === "other")];
 }
 
-// Shows the parts in a table, all of them or the largest; returns how many there are beyond the largest.
+// Shows all parts in a table, or the largest ones; returns how many lines are left out in the second case.
 export function bars(table, explained, all, valueOf) {
   const shown = partsShown(explained.parts, all);
   table.classList.toggle("without-values", !shown.some((part) => valueOf(part)));
@@ -122,7 +122,7 @@ export function download(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-// The cells of a line that was copied from a spreadsheet or a file.
+// Splits a line that was copied from a spreadsheet or a file into cells.
 export function cells(text) {
   const delimiter = text.includes("\t") ? "\t" : text.includes(";") ? ";" : ",";
   const found = [];

@@ -1,29 +1,56 @@
-"""The journal: every lesson in a SQLite database, durable before it is acknowledged.
+"""The files of a service: the journal of its lessons, and the model file, which snapshots replace.
+
+The journal is a SQLite database beside the model file:
 
     lessons      one line for each change: learn, unlearn, correct, classes, erase
     snapshots    digest of a model file → id of the last lesson that it contains
     settings     secret of the receipts
 
-The database is in WAL mode with synchronous=FULL: a transaction that was committed survives a crash of the process and
-of the machine, and one that was not leaves nothing. Many lessons share one transaction (group commit). With
-secure_delete, content that is removed is overwritten with zeros.
+It is in WAL mode with synchronous=FULL: a committed transaction survives a crash of the process and of the machine, and
+an uncommitted one leaves nothing. Many lessons share one transaction (group commit). With secure_delete, removed
+content is overwritten with zeros.
+
+A snapshot is written beside the model file, its digest is noted in the journal, and then it replaces the model file by
+a rename. After a crash the model file is therefore one of two files that the journal knows, and the journal knows which
+lessons each contains.
+
+A snapshot is written by a separate thread, from an immutable model; lessons continue meanwhile. Snapshots are written
+one after the other, each with at least the lessons of the one before.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
-from deciban.errors import DecibanError, ModelFileError
+from deciban.errors import DecibanError, ModelFileError, SaveError
+from deciban.model.model import Model
+from deciban.model.predictor import Predictor
 from deciban.model.row_reader import Row
-from deciban.service.classes import Label
+from deciban.service.published import Label
+from deciban.store import describe, save
+from deciban.store.container import open_container
+from deciban.store.files import sync_folder
+
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+
+try:
+    import fcntl
+except ImportError:  # the system has no such locks; files are still replaced whole
+    fcntl = None  # type: ignore[assignment]
 
 SCHEMA = """
 create table if not exists lessons (
@@ -47,18 +74,16 @@ class JournalError(DecibanError):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One change of the model, as it is kept."""
+    """One change of the model, as the journal holds it."""
 
     id: int
     kind: str  # learn, unlearn, correct, classes or erase
-    rows: list[Row] | None  # None where a lesson has none, or where they were erased; None in the list, likewise
-    labels: list[Label] | None  # of the rows; for "classes", the old and the new name
+    rows: list[Row] | None  # None if the lesson has none or all were erased; an erased row is None in the list
+    labels: list[Label] | None  # labels of the rows; for "classes", the old and the new name
     was: list[Label] | None  # for "correct": the labels before
     who: str
     time: float  # seconds since 1970
-    asked: list[list[Any]] | None = (
-        None  # random sample: for each row in it, [row, log P(label), correct] before learning
-    )
+    asked: list[list[Any]] | None = None  # for rows in the random sample: [row, log P(label), correct], before learning
     offered: bool = False  # the row was offered as unsure: a biased sample
     undoes: int | None = None
     undone: int | None = None  # id of the lesson that undid this one
@@ -73,7 +98,7 @@ class Entry:
 
 COLUMNS = tuple(f.name for f in fields(Entry))
 JSON_COLUMNS = {"rows", "labels", "was", "asked", "receipt"}
-ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # made once
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` makes a new one in each call
 INSERT = f"insert into lessons ({', '.join(COLUMNS)}) values ({', '.join('?' * len(COLUMNS))})"
 SELECT = f"select {', '.join(COLUMNS)} from lessons"
 
@@ -102,7 +127,7 @@ class Journal:
 
     @property
     def secret(self) -> bytes:
-        """Random bytes of this journal: the key of receipts where the ledger has none."""
+        """Random bytes of this journal: the key of receipts if the ledger has no key."""
         with self._lock:
             return self._database.execute("select value from settings where name='secret'").fetchone()[0]
 
@@ -113,7 +138,7 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------------------------------------
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write lessons in one transaction; when it returns they are on the disk. JournalError: none was written."""
+        """Write lessons in one transaction, durably before this returns; with a JournalError, none is written."""
         with self._transaction() as database:
             database.executemany(INSERT, [entry.line() for entry in entries])
             undone = [(entry.id, entry.undoes) for entry in entries if entry.undoes is not None]
@@ -217,6 +242,19 @@ class Journal:
         return [_entry(line) for line in found]
 
 
+def journal_path(model: Path) -> Path:
+    """Return the path of the journal of a model file."""
+    return model.with_name(f"{model.name}.journal")
+
+
+def open_journal_of(model: Path) -> Journal:
+    """Open the journal beside a model file; ModelFileError if there is none."""
+    path = journal_path(model)
+    if not path.exists():
+        raise ModelFileError(f"there is no journal {path}. Give the model file that the service was started with.")
+    return Journal(path)
+
+
 def _stored(value: Any) -> Any:
     kind = type(value)
     if kind is list or kind is dict:
@@ -246,3 +284,157 @@ def _refusing() -> Iterator[None]:
         raise JournalError(
             f"the journal could not be written ({error}), so nothing was changed. {remedy}", full=full
         ) from error
+
+
+# -- the model file ----------------------------------------------------------------------------------------------------
+ENDING = ".snapshot"
+SNAPSHOT_LESSONS = 20_000  # new lessons after which a snapshot is written
+SNAPSHOT_SECONDS = 300.0  # time after which one is written if there are new lessons
+
+
+def file_digest(path: Path) -> str:
+    """Return the digest of a model file: of its header, which holds the digest of the arrays."""
+    container = open_container(path)
+    return blake2b(container.model.encode() + container.digest.encode(), digest_size=32).hexdigest()
+
+
+class ModelFile:
+    """A model file that only this process changes; a lock on it keeps others away."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.beside = self.path.with_name(f"{self.path.name}{ENDING}")
+        self.note = describe(self.path)["note"]
+        self._held = _locked(self.path)
+        if not self._is_ours():
+            raise _changed(self.path)
+        self._lock = threading.Lock()
+        with suppress(OSError):
+            self.beside.unlink()  # left by a process that was killed
+
+    @property
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return self.path.stat().st_size
+
+    def save(self, clf: Any, journal: Journal, lesson: int) -> None:
+        """Replace the file by a model that contains all lessons up to this one."""
+        with self._lock:
+            if not self._is_ours():
+                raise _changed(self.path)
+            try:
+                save(clf, self.beside, note=self.note)
+                held = _locked(self.beside)  # the lock stays on the file when it is renamed
+                digest = file_digest(self.beside)
+                journal.record_snapshot(digest, lesson)
+                os.replace(self.beside, self.path)
+                sync_folder(self.path.parent)
+            except SaveError:
+                raise
+            except OSError as error:
+                raise SaveError(f"{self.path} could not be replaced ({error.strerror}).") from error
+            self._held, old = held, self._held
+            old.close()
+            journal.forget_snapshots(but=digest)
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._held.close()
+
+    def _is_ours(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._held.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+
+class Snapshots:
+    """Snapshots of one service, written by a separate thread while lessons continue.
+
+    Only the thread of the teacher calls the methods; any thread may read the attributes.
+
+    Parameters
+    ----------
+    file : ModelFile
+        The file.
+    journal : Journal
+        Its journal.
+    clf : GenerativeClassifier
+        The classifier whose parameters the file holds.
+    saved : int
+        The last lesson that the file contains.
+    seconds : float
+        After so much time with lessons, and after `SNAPSHOT_LESSONS`, a snapshot is due.
+    """
+
+    def __init__(
+        self, file: ModelFile, journal: Journal, clf: GenerativeClassifier, saved: int, seconds: float
+    ) -> None:
+        self.file, self.journal, self.clf, self.saved, self.seconds = file, journal, clf, saved, seconds
+        self.error = ""
+        self._saved_at = time.monotonic()
+        self._thread: threading.Thread | None = None
+
+    def begin_if_due(self, model: Model, lesson: int) -> None:
+        """Begin to write a model in another thread if many lessons are new, or if the last snapshot is old."""
+        new, age = lesson - self.saved, time.monotonic() - self._saved_at
+        if new and (new >= SNAPSHOT_LESSONS or age >= self.seconds):
+            self.begin(model, lesson)
+
+    def begin(self, model: Model, lesson: int) -> None:
+        """Begin to write a model in another thread, unless one is being written."""
+        if self.writing:
+            return
+        self._thread = threading.Thread(target=self._try, args=(model, lesson), name="snapshot", daemon=True)
+        self._thread.start()
+
+    @property
+    def writing(self) -> bool:
+        """Whether a snapshot is being written by the other thread."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def write(self, model: Model, lesson: int) -> None:
+        """Wait for the snapshot that is being written, then write this one before returning."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._write(model, lesson)
+
+    def finish(self, model: Model, lesson: int) -> None:
+        """Write the last snapshot, if lessons are new; `error` says why it could not be written."""
+        if self._thread is not None:
+            self._thread.join()
+        if self.saved < lesson:
+            self._try(model, lesson)
+
+    def _try(self, model: Model, lesson: int) -> None:
+        try:
+            self._write(model, lesson)
+        except Exception as error:  # the journal has the lessons; the next attempt may succeed
+            if not isinstance(error, DecibanError | OSError):
+                logging.getLogger("deciban.service").exception("internal error while writing the model file")
+            self.error, self._saved_at = str(error), time.monotonic()
+
+    def _write(self, model: Model, lesson: int) -> None:
+        self.file.save(copy(self.clf).use(Predictor(model)), self.journal, lesson)
+        self.saved, self._saved_at, self.error = lesson, time.monotonic(), ""
+
+
+def _locked(path: Path) -> IO[bytes]:
+    file = open(path, "rb")  # noqa: SIM115  it holds the lock
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise ModelFileError(
+                f"{path} is used by another deciban process.", remedy="Stop that process, or serve a copy of the file."
+            ) from None
+    return file
+
+
+def _changed(path: Path) -> ModelFileError:
+    return ModelFileError(
+        f"{path} was replaced by another process, so that it does not contain the lessons of this service.",
+        remedy="Restore the file, or move it and its journal away and serve the new file.",
+    )

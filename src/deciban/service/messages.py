@@ -1,34 +1,105 @@
-"""Requests: the body of a request, within limits, as rows, labels and options."""
+"""HTTP messages: bodies of requests as rows, labels and options; responses; and errors as problem+json (RFC 9457)."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
 import io
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import TracebackType
 from typing import Any
 
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 
+from deciban.errors import DecibanError, ModelFileError, NotAvailableError, SaveError, UnlearnError
 from deciban.model.row_reader import Row
 from deciban.service.answers import PLAIN, Options
-from deciban.service.problems import RequestError
+from deciban.service.lessons import ConflictError
+from deciban.service.storage import Entry, JournalError
+from deciban.service.teacher import BusyError
 from deciban.store.container import parse_json
 
+# -- problems ----------------------------------------------------------------------------------------------------------
+TITLES = {
+    400: "The request is malformed",
+    401: "A token is needed",
+    403: "Not allowed",
+    404: "No such resource",
+    405: "Method not allowed",
+    406: "No such representation",
+    408: "The request came too slowly",
+    409: "The request contradicts what was learnt",
+    413: "The request is too large",
+    415: "Unsupported media type",
+    421: "Wrong host",
+    422: "The request cannot be answered",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Not available now",
+    507: "No space left",
+}
+MOST_DETAIL = 2000  # characters
+KINDS: tuple[tuple[type[DecibanError], int], ...] = (
+    (BusyError, 503),
+    (ConflictError, 409),
+    (UnlearnError, 409),
+    (NotAvailableError, 409),
+    (SaveError, 503),
+    (ModelFileError, 503),
+)
+
+
+class RequestError(Exception):
+    """A request that is not answered, with the status, detail and headers of the response."""
+
+    def __init__(self, status: int, detail: str, *, remedy: str | None = None, **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.remedy, self.headers = status, detail, remedy, headers
+
+    def content(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        return problem(self.status, self.detail, remedy=self.remedy)
+
+
+def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
+    """Return the body of a problem; fields that are None are left out."""
+    content = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status}
+    content["detail"] = detail[:MOST_DETAIL]
+    return content | {name: value for name, value in more.items() if value is not None}
+
+
+def problem_of(error: DecibanError) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Return status, body and headers of an error of the library."""
+    if isinstance(error, JournalError):
+        status = 507 if error.full else 503
+    else:
+        status = next((code for kind, code in KINDS if isinstance(error, kind)), 422)
+    more = {
+        "row": error.row,
+        "columns": None if error.columns is None else [str(name) for name in error.columns],
+        "label": None if error.label is None else str(error.label),
+        "remedy": None if error.remedy is None else str(error.remedy),
+        "kind": type(error).__name__,
+    }
+    return status, problem(status, str(error), **more), {"Retry-After": "1"} if status == 503 else {}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 FORMS = (JSON, LINES, CSV)
 OPTIONS = ("prior", "cost", "unsure", "reject_cost", "unit", "over", "against")
 KEY = re.compile(r"[\x21-\x7e]{1,200}")
-MOST_WHO = 100  # characters of a name
+MOST_WHO = 100  # characters in the name of a teacher
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request may cost."""
+    """Limits of one request."""
 
     body: int = 8 * 2**20  # bytes
     rows: int = 10_000
@@ -47,19 +118,25 @@ class Asked:
     labels: list[Any] | None = None
     was: list[Any] | None = None
     options: Options = PLAIN
-    form: str = JSON  # of the body
+    form: str = JSON  # media type of the body
     given: Mapping[str, Any] = field(default_factory=dict)  # the other members of a JSON object
     body: bytes = b""
-    columns: tuple[str, ...] = ()  # of a CSV body
+    columns: tuple[str, ...] = ()  # header of a CSV body
 
     @property
     def digest(self) -> bytes:
-        """Digest of the body, by which a repeated request is recognised."""
+        """Digest of the body, which tells whether a request with a used key is a repetition."""
         return blake2b(self.body, digest_size=16).digest()
 
 
+def header(scope: Any, name: bytes) -> str | None:
+    """Return a header of a request that the guard admitted; of several with this name, the first."""
+    value = scope["deciban.headers"].get(name)
+    return None if value is None else value.decode("latin-1")
+
+
 async def read_body(receive: Callable[[], Awaitable[Any]], declared: bytes | None, limits: Limits) -> bytes:
-    """Return the body; a RequestError if it is too large or comes too slowly."""
+    """Return the body; RequestError if it is too large or arrives too slowly."""
     if declared is not None and declared.isdigit() and int(declared) > limits.body:
         raise _too_large(limits)
     parts, size, more = [], 0, True
@@ -86,7 +163,7 @@ def _too_large(limits: Limits) -> RequestError:
 
 
 def media_type(header: str | None) -> str:
-    """Return the form of a body by its Content-Type; a RequestError if it is none that is read."""
+    """Return the form of a body by its Content-Type; RequestError if the type is not supported."""
     if header == JSON:
         return JSON
     name = (header or "").split(";")[0].strip().lower()
@@ -111,7 +188,7 @@ def parse(body: bytes, form: str, query: Mapping[str, str], limits: Limits) -> A
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body is; a RequestError if it is none."""
+    """Parse a body as a JSON object; RequestError if it is not one."""
     content = _json(body)
     if not isinstance(content, dict):
         raise RequestError(400, "the body is not a JSON object.", remedy='Send for example {"rows": [{"column": 1}]}.')
@@ -131,7 +208,7 @@ def _json(text: bytes | str, line: int | None = None) -> Any:
 
 
 def _of_object(given: dict[str, Any], body: bytes, limits: Limits) -> Asked:
-    """Return rows and options of a JSON object: row, rows, text or texts, and label or labels; it is changed."""
+    """Take rows, labels and options out of a JSON object; the result holds its other members as `given`."""
     named = [name for name in ("row", "rows", "text", "texts") if name in given]
     if len(named) > 1:
         raise RequestError(422, f"{' and '.join(named)} are given.", remedy="Give one of them.")
@@ -154,7 +231,7 @@ def _of_object(given: dict[str, Any], body: bytes, limits: Limits) -> Asked:
 
 
 def _labels(given: dict[str, Any], single: str, several: str | None, rows: list[Row]) -> list[Any] | None:
-    """Return one label for each row, of one label for all or a list."""
+    """Return one label for each row, from one label for all rows or a list."""
     if several is not None and several in given:
         if single in given:
             raise RequestError(422, f"{single} and {several} are given.", remedy="Give one of them.")
@@ -299,19 +376,18 @@ def member(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...], d
     return value
 
 
-def no_other(given: Mapping[str, Any], allowed: Callable[[], set[str]] | set[str]) -> None:
-    """Refuse members that are not known: a misspelt option must not be ignored."""
-    known = allowed if isinstance(allowed, set) else allowed()
-    unknown = [name for name in given if name not in known]
+def no_other(given: Mapping[str, Any], allowed: set[str]) -> None:
+    """Refuse unknown members, so that a misspelt option is not ignored."""
+    unknown = [name for name in given if name not in allowed]
     if unknown:
         raise RequestError(422, f"the request has a member {unknown[0][:60]!r}, which is not known.")
 
 
 # -- limit of time -----------------------------------------------------------------------------------------------------
 class Deadline:
-    """Cancels what the current task does in a `with` block after some seconds, and raises TimeoutError.
+    """Context that cancels the current task after some seconds, and raises TimeoutError.
 
-    As `asyncio.timeout`, in a quarter of its time: every request has two of them.
+    Like `asyncio.timeout`, in a quarter of its time; every request uses two deadlines.
     """
 
     __slots__ = ("_expired", "_handle", "_seconds", "_task")
@@ -336,3 +412,102 @@ class Deadline:
         task, self._task = self._task, None
         if self._expired and task is not None and task.uncancel() <= 0 and kind is asyncio.CancelledError:
             raise TimeoutError from error
+
+
+# -- responses ---------------------------------------------------------------------------------------------------------
+ENCODER = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)  # `json.dumps` makes a new one in each call
+JSON_TYPE = (b"content-type", b"application/json")
+
+
+class Json(Response):
+    """A response of JSON, or of problem+json."""
+
+    media_type = "application/json"
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Set the headers; a successful answer without headers of its own always has the same two."""
+        if headers or self.status_code != 200:
+            super().init_headers(headers)
+        else:
+            self.raw_headers = [(b"content-length", b"%d" % len(self.body)), JSON_TYPE]
+
+    def render(self, content: Any) -> bytes:
+        """Encode the content."""
+        return ENCODER.encode(content).encode()
+
+
+def problem_response(status: int, content: dict[str, Any], headers: dict[str, str]) -> Response:
+    """Return a problem as problem+json."""
+    return Json(content, status_code=status, headers=headers, media_type="application/problem+json")
+
+
+def lines(items: Sequence[Any], version: int) -> Response:
+    """Return items as JSON lines."""
+    text = "".join(json.dumps(item, ensure_ascii=False, allow_nan=False) + "\n" for item in items)
+    return Response(text, media_type=LINES, headers={"X-Deciban-Version": str(version)})
+
+
+def as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
+    """Return the rows of a table as CSV, followed by columns of the answers."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = list(made[0]["probabilities"]) if made else []
+    writer.writerow([*asked.columns, "prediction", "probability", "evidence", *(f"P({name})" for name in names)])
+    for at, (row, one) in enumerate(zip(asked.rows, made)):
+        given = [_given(row, name, asked, at) for name in asked.columns]
+        shares = [f"{p:.6g}" for p in one["probabilities"].values()]
+        evidence = one["evidence"] if isinstance(one["evidence"], str) else f"{one['evidence']:.6g}"
+        writer.writerow([*given, one["prediction"] or "", f"{one['probability']:.6g}", evidence, *shares])
+    return out.getvalue()
+
+
+def _given(row: Row, name: str, asked: Asked, at: int) -> Any:
+    if isinstance(row, dict) and name in row:
+        return row[name] if row[name] is not None else ""
+    return asked.labels[at] if asked.labels else ""
+
+
+def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
+    """Return the answer to the sender of a lesson."""
+    content = {
+        "id": entry.id,
+        "kind": entry.kind,
+        "rows": len(entry.rows or ()),
+        "repeated": repeated,
+        "asked": entry.asked is not None,
+        "offered": entry.offered,
+        "undoes": entry.undoes,
+        "receipt": entry.receipt,
+    }
+    return {name: value for name, value in content.items() if value is not None}
+
+
+def history_line(entry: Entry) -> dict[str, Any]:
+    """Return an entry as a lesson of the history; long rows are shortened."""
+    rows = [_shortened(row) for row in (entry.rows or [])[:5]]
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "rows": rows,
+        "count": len(entry.rows or ()),
+        "labels": (entry.labels or [])[:5],
+        "was": None if entry.was is None else entry.was[:5],
+        "who": entry.who,
+        "time": entry.time,
+        "asked": entry.asked is not None,
+        "offered": entry.offered,
+        "undoes": entry.undoes,
+        "undone": entry.undone,
+        "erased": entry.kind != "classes" and (entry.rows is None or None in entry.rows),
+        "receipt": entry.receipt,
+    }
+
+
+def _shortened(row: Any, most: int = 300) -> Any:
+    if isinstance(row, str):
+        return row if len(row) <= most else f"{row[:most]}…"
+    if isinstance(row, dict):
+        return {name: _shortened(value) for name, value in list(row.items())[:50]}
+    return row[:50] if isinstance(row, list) else row

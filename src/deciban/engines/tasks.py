@@ -1,11 +1,16 @@
-"""Tasks of a plan: what an engine runs, the sums that a task returns, how sums are added, and passes over parts.
+"""Tasks of a plan: the fragments that they read, the sums that they return, how sums are added, and passes over parts.
 
-A task is a pure function of its fragment and of the choices, so that one which runs twice returns the same value.
+A fragment is the piece of an input that one task reads: a file, a run of row groups, or a partition of a frame. A task
+is a pure function of its fragment and of the choices, so that a task which runs twice returns the same value.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -13,17 +18,201 @@ import numpy as np
 
 import deciban
 from deciban.engines import words
-from deciban.engines.fragments import Task, labelled_batches, located
-from deciban.errors import EngineError, NoRowsError
+from deciban.errors import DecibanError, EngineError, InputError, NoRowsError
 from deciban.families.parts import LabelledPart, accumulator
 from deciban.families.protocol import Family
 from deciban.model.fit import gap_in_block
 from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson
-from deciban.read.batches import Batch, together
-from deciban.read.source import Skipped
+from deciban.read.batches import Batch, Rows, together
+from deciban.read.columnar import ParquetSource
+from deciban.read.files import ManyFiles, check_columns, check_types
+from deciban.read.places import is_address
+from deciban.read.schema import Schema
+from deciban.read.source import Skipped, Source
+from deciban.statistics import Array
 
-Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
+# -- fragments ---------------------------------------------------------------------------------------------------------
+FRAGMENT_BYTES = 2**26  # uncompressed bytes of row groups after which another fragment begins
+OPENERS = 8  # threads that read footers of Parquet files
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or a run of its row groups."""
+
+    path: str  # absolute, or an address: processes that read it may have other current folders
+    open_one: Callable[..., Source]  # opens a path
+    row_groups: tuple[int, ...] | None = None
+    rows: int | None = None  # None where it is known only when the file has been read
+    first: int = 0  # row of the file at which the part begins
+
+    @property
+    def name(self) -> str:
+        """Name of the part in messages."""
+        if self.row_groups is None:
+            return self.path
+        return f"{self.path}, row groups {self.row_groups[0]} to {self.row_groups[-1]}"
+
+    def source(self) -> Source:
+        """Open the part; this process may be another one than the process that found the file."""
+        if not is_address(self.path) and not os.path.exists(self.path):
+            raise InputError(
+                f"{self.path}: the process that reads it, on {socket.gethostname()}, finds no such file: it was "
+                "removed, or that machine does not see it.",
+                remedy="Give files that all machines see under the same path, or at an address such as s3://….",
+            )
+        source = self.open_one(self.path)
+        if self.row_groups is not None:
+            source = ParquetSource(
+                self.path, skip_bad=source.skip_bad, limits=source.limits, row_groups=self.row_groups
+            )
+        return source
+
+
+def parts_of(source: Source, size: int = FRAGMENT_BYTES) -> list[FilePart]:
+    """Return the parts of a source of files, in order; none for a source that cannot be split.
+
+    They depend on the files alone, not on the machines that read them. A Parquet file with other columns or types than
+    the first is refused.
+    """
+    if isinstance(source, ManyFiles):
+        first = source.first
+        with ThreadPoolExecutor(OPENERS) as pool:
+            each = pool.map(lambda path: _parts_of_file(_anywhere(path), source.open_one, size, first), source.paths)
+            return [part for parts in each for part in parts]
+    if isinstance(source, ParquetSource) and not source.stdin:
+        return _parts_of_file(_anywhere(str(source.path)), _Opener(source.skip_bad), size)
+    return []
+
+
+def _anywhere(path: str) -> str:
+    """Return a path that does not depend on the current folder."""
+    return path if is_address(path) else os.path.abspath(path)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """Opens a path as a Parquet file."""
+
+    skip_bad: bool
+
+    def __call__(self, path: str) -> ParquetSource:
+        return ParquetSource(path, skip_bad=self.skip_bad)
+
+
+def _parts_of_file(
+    path: str, open_one: Callable[..., Source], size: int, first: Source | None = None
+) -> list[FilePart]:
+    if not path.lower().endswith((".parquet", ".pq")):
+        return [FilePart(path, open_one)]
+    source = open_one(path)
+    if not isinstance(source, ParquetSource):
+        return [FilePart(path, open_one)]
+    if isinstance(first, ParquetSource):
+        check_columns(source.columns, first.columns, source.name, first.name)
+        check_types(source.schema, first.schema, source.name, first.name)
+    parts: list[FilePart] = []
+    groups: list[int] = []
+    begin = rows = held = 0
+    for group, (n, held_here) in enumerate(source.sizes()):
+        groups.append(group)
+        rows, held = rows + n, held + held_here
+        if held >= size:
+            parts.append(FilePart(path, open_one, tuple(groups), rows, begin))
+            groups, begin, rows, held = [], begin + rows, 0, 0
+    if groups:
+        parts.append(FilePart(path, open_one, tuple(groups), rows, begin))
+    known = None if source.skip_bad else 0
+    return parts if known == 0 else [replace(part, rows=None) for part in parts]
+
+
+class Task(NamedTuple):
+    """The part of the work that belongs to one fragment."""
+
+    place: int  # position of the fragment in the input
+    name: str  # name of the fragment in messages
+    skip: int = 0  # rows of the fragment that are among the first rows of the input
+    sample: Array | None = None  # positions, among the rows after those skipped, that calibration uses
+
+
+# -- reading on a worker -----------------------------------------------------------------------------------------------
+def labelled_batches(
+    data: Any, name: str, label: str, schema: Schema, columns: Sequence[str], skip: int
+) -> tuple[Iterator[Batch], Source | None]:
+    """Return the labelled rows of a fragment in batches, typed by the schema, and its source, if it is a file.
+
+    `data` is a `FilePart`, a source, or a frame. The first `skip` rows are left out; `columns` are those of the first
+    fragment.
+    """
+    source = data if isinstance(data, Source) else None
+    if isinstance(data, FilePart):
+        if data.rows is not None and skip >= data.rows:
+            return iter(()), None  # all rows are among the first rows: nothing is read
+        source = data.source()
+        source.quiet, source.prefetch = True, False  # one thread for each fragment
+        check_columns(source.columns, columns, source.name, "the first file")
+    elif source is None and len(data):
+        check_columns(columns_of(data), columns, name, "the first partition")
+    rows = Rows(data if source is None else source, label, None, lambda table, _: schema, schema)
+    return _after(rows.batches(parts=True), skip, counted=source is not None), source
+
+
+def columns_of(frame: Any) -> list[str]:
+    """Return the names of the columns of a partition: an Arrow table, or a frame of pandas."""
+    return [str(name) for name in getattr(frame, "column_names", frame.columns)]
+
+
+@contextmanager
+def located(data: Any, name: str) -> Iterator[None]:
+    """Context in which errors about the rows of a partition name it; errors about a file name it already."""
+    try:
+        yield
+    except DecibanError as error:
+        if isinstance(data, FilePart | Source) or (error.place or "").startswith(name):
+            raise
+        row = None if error.row is None else f"row {error.row}"
+        here = [name, *filter(None, [error.place or row])]
+        raise error.but(place=", ".join(here)) from error
+
+
+def _after(batches: Iterator[Batch], skip: int, counted: bool) -> Iterator[Batch]:
+    """Leave out the first `skip` rows of the input; with `counted`, the origin of a row is its number."""
+    start = 0
+    for batch in batches:
+        n = len(batch.table)
+        at: Array = np.asarray(batch.table.origin.rows) if counted and batch.table.origin else start + np.arange(n)
+        start += n
+        if at[0] >= skip:
+            yield batch
+        elif at[-1] >= skip:
+            kept = np.flatnonzero(at >= skip)
+            yield Batch(batch.table.take(kept), batch.labels[kept], None)
+
+
+class Files:
+    """Files as the input of a plan: `first` is their source, `items` are their parts with the rows to skip."""
+
+    def __init__(self, source: Source, label: str, parts: Sequence[FilePart]) -> None:
+        self.first, self.label, self.parts = source, label, parts
+
+    def items(self, read: int) -> list[tuple[FilePart, Task]]:
+        """Return the parts with the rows to skip: the first `read` rows of the source."""
+        if isinstance(self.first, ManyFiles):
+            begin = dict(zip(map(_anywhere, self.first.paths), self.first.starts))
+        else:
+            begin = {part.path: 0 for part in self.parts}
+        skips = [max(0, read - begin[part.path] - part.first) if part.path in begin else 0 for part in self.parts]
+        return [(part, Task(at, part.name, skip)) for at, (part, skip) in enumerate(zip(self.parts, skips))]
+
+    def rows(self) -> list[int] | None:
+        """Return the rows of each part; None if one of them is not known."""
+        known = [part.rows for part in self.parts]
+        return None if None in known else known  # type: ignore[return-value]
+
+
+# -- addition and engines ----------------------------------------------------------------------------------------------
+Work = Callable[[Any, Task], Any]  # function of the data of a fragment and of its task
 Items = Sequence[tuple[Any, Task]]  # data of fragments and their tasks
 Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothing
 
@@ -63,7 +252,7 @@ class Engine(Protocol):
         """Return the values of `work(data, task)` in the order of the items."""
 
     def keep(self, work: Work, items: Items) -> Items:
-        """Compute `work(data, task)` of each item, and return items whose data are the values, where they are."""
+        """Compute `work(data, task)` of each item; return items that refer to the values, which stay on the workers."""
 
 
 # -- the sums of a fragment --------------------------------------------------------------------------------------------
@@ -77,20 +266,20 @@ class Choices:
     label: str
     given: tuple[str, ...]  # columns of the input
     together: frozenset[Any] = frozenset()  # columns that must not have gaps
-    key: Key | None = None  # of the ledger
+    key: Key | None = None  # key of the ledger
     version: str = deciban.__version__
 
 
 class Sampled(NamedTuple):
     """Rows of one fragment that calibration uses."""
 
-    place: int  # of the fragment
+    place: int  # position of the fragment
     batch: Batch
 
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """The sums of some fragments, and what else was found in them."""
+    """The sums of some fragments, with their ledger, numbers of rows, sample, gaps and skipped rows."""
 
     stats: Any = None  # ModelStats, or Words in all parts but the first; None if there was no row
     ledger: Ledger | None = None
@@ -98,7 +287,7 @@ class Partial:
     sample: tuple[Sampled, ...] = ()
     gap: bool = False  # whether a value is missing in columns that were found to vary together
     skipped: Skipped = field(default_factory=Skipped)  # rows that could not be read
-    size: words.Size | None = None  # of the vocabulary; in split sums alone, in the piece of the first range
+    size: words.Size | None = None  # size of the vocabulary; only in split sums, in the piece of the first range
 
     def __add__(self, other: Partial) -> Partial:
         return Partial(
@@ -135,7 +324,7 @@ class Adding:
         return [first, *(Partial(piece) for piece in pieces[1:])]
 
     def join(self, pieces: Sequence[Partial]) -> Partial:
-        """Return the sums of one range, with what the first part has beside words."""
+        """Return the sums of one range, with the other values of the first part."""
         sizes = [piece.size for piece in pieces if piece.size is not None]
         stats = words.joined([piece.stats for piece in pieces])
         return replace(pieces[0], stats=stats, size=words.size_of_all(sizes) if sizes else None)
@@ -202,7 +391,7 @@ def _batches(choices: Choices, data: Any, task: Task) -> Any:
 
 
 def _partial(choices: Choices, data: Any, task: Task) -> Partial:
-    """Return the sums of a fragment; none if it has no rows."""
+    """Return the sums of a fragment; without statistics if it has no rows."""
     sums, hashes, counts, rows = None, None, None, 0
     kept: list[Batch] = []
     try:
@@ -255,7 +444,7 @@ def _sum(one: Any, two: Any) -> Any:
 
 
 def check_version(version: str, name: str) -> None:
-    """Refuse to work for another version of deciban, whose sums may differ."""
+    """Raise an EngineError if the program that fits has another version of deciban, whose sums may differ."""
     if version != deciban.__version__:
         raise EngineError(
             f"{name}: the worker has deciban {deciban.__version__}, and the program that fits has {version}.",
@@ -264,14 +453,14 @@ def check_version(version: str, name: str) -> None:
 
 
 # -- passes of an iterative fit ----------------------------------------------------------------------------------------
-# A pass is `total(work)`: every part returns the sums of its rows under the present parameters, which `work` holds, and
-# the tree of the plan adds them. The loop itself (EM, topics) is that of one machine and runs in this process.
+# A pass is `total(work)`: every part returns the sums of its rows under the parameters that `work` holds, and the tree
+# of the plan adds them. The loop over passes (EM, topics) is that of one machine and runs in this process.
 #
-# Parts are computed once by `kept`, and stay where they were computed. If a worker dies, its parts are computed again
+# Parts are computed once by `kept`, and stay on the workers. If a worker dies, its parts are computed again
 # from the rows. Work must not change a part, so that a pass which runs twice gives the same sums.
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """Rows in parts that stay where they are."""
+    """Rows in parts that stay on the workers which computed them."""
 
     engine: Engine
     items: Sequence[tuple[Any, Task]]
@@ -289,12 +478,14 @@ class Passes:
         return list(self.engine.each(_OnPart(work), self.items))
 
     def names(self) -> list[str]:
-        """Return the name of the parts for messages."""
+        """Return the names of the parts in messages."""
         return [task.name for _, task in self.items]
 
 
 @dataclass(frozen=True, eq=False)
 class _OnPart:
+    """The work of a pass on one part; checks the version, and names the part in errors."""
+
     work: Callable[[Any], Any]
     listed: bool = False
     version: str = deciban.__version__
