@@ -50,7 +50,7 @@ assert not add_moments.cached
 MODULES_WITHOUT_NUMBA = """
 import sys
 import deciban.text.kernels.streams, deciban.text.kernels.ordering, deciban.topics.kernels.passes
-import deciban.kernels.chains, deciban.kernels.mixture, deciban.linalg
+import deciban.kernels.latent, deciban.kernels.latent, deciban.families.gaussian.densities
 
 assert "numba" not in sys.modules
 """

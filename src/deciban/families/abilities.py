@@ -20,9 +20,7 @@ from deciban.statistics import Array, Members, Stats
 if TYPE_CHECKING:
     import numpy as np
 
-    from deciban.families.parts import Passes
-    from deciban.families.posterior import Posterior
-    from deciban.families.protocol import Density, Rows, Rule
+    from deciban.families.protocol import Density, Passes, Posterior, Rows, Rule
 
 A = TypeVar("A")
 

@@ -24,8 +24,8 @@ from deciban.families import limits
 from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
 from deciban.families.dirichlet import left_over, log_theta
-from deciban.families.mapped import MappedFamily
 from deciban.families.protocol import Family
+from deciban.families.transformed import MappedFamily
 from deciban.read.categories import MISSING, Codes
 from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members

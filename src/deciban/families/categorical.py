@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
@@ -45,8 +44,7 @@ from deciban.families.dirichlet import (
     marginals,
     require_modes,
 )
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, require_rows
+from deciban.families.protocol import Density, Family, Input, Posterior, Rule, require_rows
 from deciban.kernels.rows import distinct_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
@@ -265,7 +263,8 @@ class Categorical(
         if w is None:  # the same change for all rows of one class and category
             table, left = support.left_out(np.arange(M)[:, None], np.arange(K), 1.0, rule)
             values = density.codes(X)
-            scores, own = density.log_density(X, values), replace(density, log_p=table).scores(values)[rows, codes]
+            own = kernels.category_scores(values, table, support.axis.starts, support.axis.sizes, density.unseen)
+            scores, own = density.log_density(X, values), own[rows, codes]
             alone = np.r_[left.ravel() < support.cells[support.table], np.zeros(len(density.rows) - M, dtype=bool)]
             index = density.places(values) if alone.any() else np.zeros((len(rows), 0), dtype=np.intp)
             fewer = rows[alone[index].any(axis=1)]
@@ -553,6 +552,15 @@ class CategoricalDensity(Density):
     unseen: Array  # (D, K)  log probability of any other category
     unlisted: Array | int = 0  # (D,)  number of cells in the support that are not listed
     features: tuple[Axis, ...] | None = None  # joint table: categories of each feature
+    # (M + 1 + D, K)  score of a value: listed cells, then missing, then a category not listed in each table
+    rows: Array = field(init=False, repr=False)
+    positions: list[dict[Any, int]] = field(init=False, repr=False)  # of the names in each table
+
+    def __post_init__(self) -> None:
+        rows = np.concatenate([self.log_p, np.zeros((1, self.K)), self.unseen])
+        positions = [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "positions", positions)
 
     @property
     def K(self) -> int:
@@ -568,22 +576,13 @@ class CategoricalDensity(Density):
         """Names of the listed cells of each table; tuples if it is joint."""
         return tuple(tuple(part.names) for part in self.axis.parts)
 
-    @cached_property
-    def rows(self) -> Array:
-        """(M + 1 + D, K) score of a value: listed cells, then missing, then a category not listed in each table."""
-        return np.concatenate([self.log_p, np.zeros((1, self.K)), self.unseen])
-
     def encode(self, X: Input, columns: Sequence[str]) -> Codes:
         """Convert names to codes."""
         return encode_categories(X, columns)
 
     def codes(self, X: Codes) -> Array:
         """(n, D) position of each value in its table; −1 where missing, the number of listed cells if not listed."""
-        return (X if self.features is None else X.combined()).on(self._places)
-
-    @cached_property
-    def _places(self) -> list[dict[Any, int]]:
-        return [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
+        return (X if self.features is None else X.combined()).on(self.positions)
 
     def places(self, codes: Array) -> Array:
         """(n, D) position in `rows` of the score of each value, by its code."""

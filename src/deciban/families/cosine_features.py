@@ -28,7 +28,7 @@ from deciban.errors import HyperparameterError, InputError
 from deciban.families import limits
 from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.gaussian import Gaussian
-from deciban.families.gaussian.structure import AnyGaussianStats
+from deciban.families.gaussian.family import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
 from deciban.read.categories import encode_categories
 from deciban.read.numbers import Matrix

@@ -32,8 +32,8 @@ distribution, 2000, for the strength.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -43,8 +43,7 @@ from scipy.special import gammaln, xlogy
 
 from deciban import kernels
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Input, Rule
+from deciban.families.protocol import Density, Input, Marginal, Posterior, Rule
 from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, row_sums
 from deciban.statistics import Array, Members
 
@@ -370,14 +369,15 @@ class PolyaDensity(GivenLength):
     concentration: Array  # (V, K) α + N
     total: Array  # (K,) Σ(α + N)
     length: Array  # (K,)
+    log_concentration: Array = field(init=False, repr=False)  # (V, K)
+
+    def __post_init__(self) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # numbers from a file are checked later
+            object.__setattr__(self, "log_concentration", np.log(self.concentration))
 
     @property
     def K(self) -> int:
         return len(self.total)
-
-    @cached_property
-    def _log_concentration(self) -> Array:
-        return np.log(self.concentration)
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K); counts of 1 add log a, larger ones a rising factorial."""
@@ -386,7 +386,7 @@ class PolyaDensity(GivenLength):
         once = x == 1
         starts = np.r_[0, np.cumsum(np.bincount(row[once], minlength=n))]
         single = sp.csr_array((x[once], word[once], starts), (n, V))
-        scores = linear_scores(single, self._log_concentration, np.zeros(self.K))
+        scores = linear_scores(single, self.log_concentration, np.zeros(self.K))
         rising = log_rising_counts(self.concentration[word[~once]], x[~once])
         more = sp.csr_array((np.ones(len(rising)), (row[~once], np.arange(len(rising)))), (n, len(rising)))
         return np.asarray(scores + more @ rising - log_rising(self.total, row_sums(X)[:, None]))

@@ -26,8 +26,7 @@ from scipy.special import betaln, gammaln, polygamma, psi, xlogy
 from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers

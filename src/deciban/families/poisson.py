@@ -29,8 +29,7 @@ from deciban.families.abilities import (
     HasPosterior,
 )
 from deciban.families.dirichlet import log_factorial, log_rising
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers

@@ -42,9 +42,18 @@ from deciban.families.abilities import (
     parts_support,
     with_frame,
 )
-from deciban.families.parts import BlockOfPart, Passes, accumulator
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rows, Rule, replaced
+from deciban.families.protocol import (
+    BlockOfPart,
+    Density,
+    Family,
+    Input,
+    Passes,
+    Posterior,
+    Rows,
+    Rule,
+    accumulator,
+    replaced,
+)
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested
 

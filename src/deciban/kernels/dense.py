@@ -1,4 +1,4 @@
-"""Dense tables: sums per class, scores and leave-one-out terms of Gaussians.
+"""Dense tables: weights and sums per class, scores and leave-one-out terms of Gaussians.
 
 X may have any numeric type and layout; float64, float32 and common integers in C order are read in place.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.kernels.choice import (
     SMALL_WORK,
@@ -22,7 +23,7 @@ from deciban.kernels.choice import (
     weights_or_empty,
 )
 from deciban.kernels.parallel import added, each, row_chunks
-from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_sums, row_any, row_sum
+from deciban.kernels.rows import add_row, row_any, row_sum
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
@@ -41,6 +42,36 @@ MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
 LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
 SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
+
+WEIGHT_WORK = 5  # elementary operations of adding one weight to its class
+
+
+def class_codes(codes: Array, K: int) -> Array:
+    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
+    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
+        codes = readable(codes, np.intp)
+    # As unsigned integers, negative codes are large: one comparison checks both bounds.
+    if codes.size and codes.view(np.uintp).max() >= K:
+        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
+    return codes
+
+
+def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
+    """Σ w per class: (K,)."""
+    codes = class_codes(codes, K)
+    if WEIGHT_WORK * codes.size <= numpy_work.get():
+        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
+    from deciban.kernels.dense_compiled import add_class_weights
+
+    weight = row_weights(weight)
+
+    def weigh(chunk: slice) -> tuple[Array]:
+        sums = np.zeros((K, 8))
+        add_class_weights(codes[chunk], weights_or_empty(weight, chunk), sums)
+        return (sums,)
+
+    (sums,) = added(weigh, row_chunks(len(codes), 4, 8 * K, multiple=8))
+    return np.asarray(sums.sum(axis=1))
 
 
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
@@ -275,6 +306,20 @@ def linear_scores(
 # -- numpy versions ----------------------------------------------------------------------------------------------------
 def _floats(X: Array) -> Array:
     return np.asarray(X, dtype=np.float64)
+
+
+def group_sums(rows: Array, codes: Array, K: int) -> Array:
+    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
+
+
+def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
+    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
+    if weight is None or weight.all():
+        return weight, arrays
+    keep = weight != 0
+    return weight[keep], tuple(array[keep] for array in arrays)
 
 
 @quiet

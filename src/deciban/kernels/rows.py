@@ -1,12 +1,11 @@
-"""Operations along rows: labels to class codes, weights per class, scores to probabilities."""
+"""Operations on each row: integer labels to codes; sums, maxima and probabilities of the numbers of a row."""
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
-from deciban.kernels.choice import Array, numpy_work, quiet, readable, row_weights, weights_or_empty
-from deciban.kernels.parallel import added, each, row_chunks
+from deciban.kernels.choice import Array, numpy_work, quiet, readable
+from deciban.kernels.parallel import each, row_chunks
 
 # Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
@@ -63,48 +62,6 @@ def _range(y: Array) -> tuple[int, int]:
     """Smallest label as int64, and the number of integers from the smallest to the largest."""
     low = y.min()
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
-
-
-def class_codes(codes: Array, K: int) -> Array:
-    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
-    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
-        codes = readable(codes, np.intp)
-    # As unsigned integers, negative codes are large: one comparison checks both bounds.
-    if codes.size and codes.view(np.uintp).max() >= K:
-        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
-    return codes
-
-
-def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
-    """Σ w per class: (K,)."""
-    codes = class_codes(codes, K)
-    if LABEL_WORK * codes.size <= numpy_work.get():
-        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
-    from deciban.kernels.rows_compiled import add_class_weights
-
-    weight = row_weights(weight)
-
-    def weigh(chunk: slice) -> tuple[Array]:
-        sums = np.zeros((K, 8))
-        add_class_weights(codes[chunk], weights_or_empty(weight, chunk), sums)
-        return (sums,)
-
-    (sums,) = added(weigh, row_chunks(len(codes), 4, 8 * K, multiple=8))
-    return np.asarray(sums.sum(axis=1))
-
-
-def group_sums(rows: Array, codes: Array, K: int) -> Array:
-    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
-    n = len(rows)
-    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
-
-
-def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
-    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
-    if weight is None or weight.all():
-        return weight, arrays
-    keep = weight != 0
-    return weight[keep], tuple(array[keep] for array in arrays)
 
 
 def add_row(scores: Array, row: Array, out: Array) -> None:

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.fitted import Fitted
-from deciban.families.posterior import Marginal, Posterior
+from deciban.families.protocol import Marginal, Posterior
 from deciban.plots.canvas import FOR, canvas, colour_of, finish, line_of, write
 from deciban.statistics import Array
 

@@ -23,8 +23,8 @@ from deciban.errors import DecibanError
 from deciban.evidence.explanation import short
 from deciban.evidence.scores import convert
 from deciban.families.abilities import HasDiscriminant, HasEvidence, HasNamedParts, ability
-from deciban.families.mapped import MappedFamily
 from deciban.families.product import blocks_of
+from deciban.families.transformed import MappedFamily
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch

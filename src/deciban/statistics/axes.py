@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeAlias, overload, runtime_checkable
 
 import numpy as np
@@ -48,11 +47,14 @@ class LazyNames(Sequence[Hashable]):
 
     def __init__(self, source: Collection[Hashable]) -> None:
         self.source = source
+        self._tuple: tuple[Hashable, ...] | None = None  # made on first access
 
-    @cached_property
+    @property
     def as_tuple(self) -> tuple[Hashable, ...]:
         """The names."""
-        return tuple(self.source)
+        if self._tuple is None:
+            self._tuple = tuple(self.source)
+        return self._tuple
 
     def __len__(self) -> int:
         return len(self.source)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deciban.errors import InputError
-from deciban.families.parts import SumAccumulator
-from deciban.families.protocol import Rule
+from deciban.families.protocol import Rule, SumAccumulator
 from deciban.kernels.parallel import get_threads
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members

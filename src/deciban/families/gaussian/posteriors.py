@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,22 +28,18 @@ from deciban.families.gaussian.densities import (
     NormalDensity,
     SphericalStudent,
     StudentDensity,
+    Whitened,
     axis_scores,
     distances,
     elliptical,
     is_far,
-)
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
-from deciban.families.posterior import Marginal
-from deciban.families.protocol import Density, Rule, classes_of, require_rows
-from deciban.kernels.choice import one_thread
-from deciban.linalg import (
-    EPS,
-    Whitened,
     singular_columns,
     singular_reasons,
     whiten,
 )
+from deciban.families.gaussian.sums import EPS, DiagonalStats, GaussianStats
+from deciban.families.protocol import Density, Marginal, Rule, classes_of, require_rows
+from deciban.kernels.choice import one_thread
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
@@ -133,9 +128,8 @@ class MatrixPosterior:
         nu = prior.strength + mean.shape[1] - 1 + prior.dof + _pooled(n, tied)
         return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
 
-    @cached_property
     def root(self) -> Whitened:
-        """Whitener and log determinant of Ψ; SingularError, with class and columns, if Ψ is singular.
+        """Return the whitener and the log determinant of Ψ; SingularError, with class and columns, if Ψ is singular.
 
         Ψ is singular if the conditional variance of a column, given those before it, is below rounding.
         """
@@ -180,12 +174,12 @@ class MatrixPosterior:
         """Return normal densities, or under rule "predictive" Student densities."""
         divisor, dof = self.read(rule, self.kappa, self.nu)
         kind = NormalDensity if dof is None else StudentDensity
-        root = self.root
+        root = self.root()
         return kind(self.stats.origin, self.mean, self.psi, divisor, dof, root.whitener, root.log_det)
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
-        root, mean = self.root, self.mean
+        root, mean = self.root(), self.mean
         far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
         q = distances(X, self.stats.origin, mean, root.whitener, far)
         between = distances(mean, np.zeros(mean.shape[1]), mean, root.whitener, far=False) if self.tied else None
@@ -297,7 +291,7 @@ class MatrixPosterior:
         before = whiten((prior.strength * prior.matrix)[None]).log_det
         means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
         gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
-        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas)
+        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root().log_det) / 2 + gammas)
 
     def marginals(self) -> dict[str, Marginal]:
         """Return Student marginals of means, inverse-gamma ones of variances, and draws of covariances."""
@@ -436,11 +430,6 @@ class CellPosterior:
             return nu - _given(self.prior).dof, None  # strength + n
         return nu if rule == "ml" else nu + 2 + means, None
 
-    @cached_property
-    def log_psi(self) -> Array:
-        """(K,) or (1,) Σ log ψ over the features."""
-        return np.asarray(np.log(self.psi).sum(axis=1))
-
     def density(self, rule: Rule) -> Density:
         """Return normal densities, or under rule "predictive" Student densities."""
         divisor, dof = self.read(rule, self.kappa, self.nu)
@@ -577,7 +566,8 @@ def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, ru
     scores, distance, log_left, smallest = found
     nu = posterior.nu[own, 0] - w
     divisor, _ = posterior.read(rule, left, np.where(nu > 0, nu, 1.0) if posterior.prior is None else nu)
-    mine = elliptical(distance * step**2 * divisor, posterior.log_psi[own] + log_left - D * np.log(divisor), None, D)
+    log_psi = np.log(posterior.psi).sum(axis=1)
+    mine = elliptical(distance * step**2 * divisor, log_psi[own] + log_left - D * np.log(divisor), None, D)
     undefined = posterior.prior is None and (alone | (smallest <= least))
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
     return scores

@@ -22,12 +22,12 @@ from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families import limits
 from deciban.families.protocol import classes_of
-from deciban.linalg import EPS
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Axis, ExactSums, Labels, Members, Stats, fixed, nested, summed
 from deciban.statistics.base import TOLERANCE
 from deciban.statistics.exact import two_product, two_sum
 
+EPS = float(np.finfo(float).eps)
 FLOOR = 1e-9  # variance of a constant column, relative to the largest variance
 ORIGIN_ROWS = 256  # number of rows from which origin and scale are chosen, to save a pass over all rows
 FIRST_ROWS = 32  # rows that must have been seen before origin and scale are chosen
