@@ -22,7 +22,7 @@ _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def one_line(name: object) -> str:
-    r"""A name as text without control characters: they are written as Python and JSON write them.
+    r"""Return a name as text whose control characters are escaped, as in Python and JSON.
 
     >>> print(one_line("spam\x1b]0;title\x07\n"), one_line("Zürich"))
     spam\x1b]0;title\x07\n Zürich
@@ -32,7 +32,7 @@ def one_line(name: object) -> str:
 
 
 def lines(text: str) -> str:
-    r"""Text of several lines with control characters escaped, except for line breaks and tabs.
+    r"""Return text of several lines with control characters escaped, except for line breaks and tabs.
 
     >>> print(lines("a\x1b[2J\nb"))
     a\x1b[2J
@@ -42,7 +42,7 @@ def lines(text: str) -> str:
 
 
 def json_text(text: str) -> str:
-    r"""JSON whose strings hold no control characters; it means the same.
+    r"""Return equivalent JSON whose strings hold no control characters.
 
     >>> print(json_text('{"a": "\x9b2J"}'))
     {"a": "\u009b2J"}
@@ -58,14 +58,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 # -- progress of work that takes longer than a second; on a terminal only, written to standard error -------------------
 DELAY = 1.0  # seconds of work before the bar is shown
-INTERVAL = 0.5  # seconds between two looks at work that is done elsewhere
+INTERVAL = 0.5  # seconds between two calls of `completed` of `watched`
 
 
 @contextmanager
 def progress_bar(label: str | None, total: float | None) -> Iterator[Callable[[float, str], None]]:
     """Yield a function update(completed, message); without a label, or off a terminal, it does nothing.
 
-    The bar shows `completed` of `total`, the message, and the time left; with total None only that work goes on.
+    The bar shows `completed` of `total`, the message, and the time left; with total None, only that work goes on.
 
     >>> with progress_bar("EM", 10) as update:
     ...     update(1, "gain 0.5 per row")
@@ -82,7 +82,7 @@ def progress_bar(label: str | None, total: float | None) -> Iterator[Callable[[f
 
 @contextmanager
 def watched(label: str | None, total: float | None, completed: Callable[[], float]) -> Iterator[None]:
-    """Show the progress of work that another library does: a thread asks `completed` how far it is.
+    """Show the progress of work that another library does: a thread calls `completed` to know how much is done.
 
     >>> with watched("queries", 3, lambda: 1):
     ...     pass
@@ -107,7 +107,7 @@ def watched(label: str | None, total: float | None, completed: Callable[[], floa
 
 
 class _Bar:
-    """Opened at the first update after DELAY, so that short work imports nothing and prints nothing."""
+    """A bar that is opened at the first update after DELAY, so that short work imports nothing and prints nothing."""
 
     def __init__(self, label: str, total: float | None) -> None:
         self.label, self.total, self.start = label, total, time.monotonic()

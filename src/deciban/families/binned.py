@@ -60,7 +60,7 @@ class Binned(MappedFamily, HasChoices):
     bins: int = 10
     _: KW_ONLY
     pseudo_count: float | str = 1.0  # α
-    edges: Sequence[Sequence[float]] | None = None  # made tuples
+    edges: Sequence[Sequence[float]] | None = None  # converted to tuples
     tails: Array | None = None  # (D,)
     limit: Array | None = field(default=None, repr=False)  # (D,)
 

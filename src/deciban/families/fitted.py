@@ -1,4 +1,4 @@
-"""A family fitted without classes: one coin, one die, one Gaussian."""
+"""A family fitted without classes, for example one coin or one Gaussian."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ CACHED_CELLS = 2**15  # positions that are computed at a time
 
 @dataclass(frozen=True)
 class Cut:
-    """How the values of a column become levels: by edges between numbers, or by the names of categories."""
+    """Map of the values of a column to levels: by edges between numbers, or by the names of categories."""
 
     edges: tuple[float, ...] | None = None  # level of a number: how many edges are at most as large
     names: tuple[Any, ...] = ()  # level of a category: its position; all other categories have the last level
@@ -205,7 +205,7 @@ class Interactions(Family[InteractionStats], SeveralParts, HasFoldScores):
             return None  # the order of the columns, and so of the cells, changes
         return replace(family, cuts=tuple(self.cuts[j] for j in features), pairs=tuple(pairs)), sums  # type: ignore[arg-type]
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def _parts(self, pairs: Array) -> list[Array]:
         """Return scores of pairs (P, n, K) and of averaged one-dependence estimators, shape (n, K) each."""
         return [*pairs, self.layout.one_dependence(pairs)] if self.averaged else list(pairs)

@@ -20,7 +20,7 @@ SEPARATOR = "__"
 
 
 class HasParameters:
-    """A frozen dataclass whose fields are hyper-parameters. What holds it sets them, by replacing it."""
+    """A frozen dataclass whose fields are hyper-parameters; an estimator sets them by replacing the object."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the hyper-parameters, as scikit-learn's estimators do.
@@ -33,7 +33,7 @@ class HasParameters:
         Returns
         -------
         dict of {str: object}
-            Hyper-parameters by name. A family is frozen: the estimator that holds it sets them, by replacing it.
+            Hyper-parameters by name. A family is frozen: an estimator sets them by replacing the family.
 
         Examples
         --------
@@ -41,7 +41,7 @@ class HasParameters:
         >>> Poisson(shape=2.0).get_params()
         {'shape': 2.0, 'rate': 1.0, 'limit': None}
         """
-        frozen = getattr(self, "FROZEN", ())  # estimates, which are no parameters
+        frozen = getattr(self, "FROZEN", ())  # estimates, not parameters
         named = (f.name for f in fields(self) if f.init and f.compare and f.name not in frozen)  # type: ignore[arg-type]
         own = {name: getattr(self, name) for name in named}
         if deep:
@@ -69,7 +69,7 @@ def column_text(column: Any) -> str:
 
 
 # -- ranges ------------------------------------------------------------------------------------------------------------
-MOST_THREADS = 2**15  # more are a mistake, and each takes memory
+MOST_THREADS = 2**15  # more are taken for a mistake: each thread takes memory
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ class ProductDensity(Density):
         return next(iter(self.blocks.values())).K
 
     def supports(self, kind: type) -> bool:
-        """Whether every block has the ability; for parts, a block without parts counts as one part."""
+        """Whether every block has the ability; a block that is no sum over features counts as one part."""
         return kind is HasParts or parts_support(list(self.blocks.values()), kind)
 
     def log_density(self, X: BlockRows) -> Array:
@@ -272,7 +272,7 @@ class Product(
         return [as_key(key) for key in self.families]
 
     def supports(self, kind: type) -> bool:
-        # lengths are asked of the blocks, not of the product
+        # lengths are those of single blocks, not of the product
         return kind is HasSubset or (kind is not Counts and parts_support(list(self.families.values()), kind))
 
     def with_families(self, families: Iterable[Family[Any]]) -> Product:
@@ -486,7 +486,7 @@ class Product(
     def draw(self, stats: ProductStats, rng: np.random.Generator, times: int = 1) -> ProductDensity:
         return self._density(self._each(lambda f, s: f.draw(s, rng, times), stats.blocks.values()))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
         return [act(family, *each) for family, *each in zip(self.families.values(), *parts)]
 
@@ -583,7 +583,7 @@ def experts_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
 
 
 def expert_rule(rule: Rule) -> Rule:
-    """Return the rule by which experts are estimated: they must not find any row impossible."""
+    """Return the rule by which experts are estimated, under which no row has probability 0."""
     return rule if rule == "predictive" else "mean"
 
 
@@ -619,7 +619,7 @@ def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
 
 
 def arrangements(family: Family[Any]) -> list[list[int]]:
-    """Return sets of blocks and parts of experts that are models by themselves, as positions of their scores.
+    """Return sets of blocks and parts of experts, each a model by itself, as positions of their scores.
 
     Each is an expert of several columns, or all experts of single columns, with the blocks of the other columns.
     """

@@ -62,7 +62,7 @@ class Density(ABC):
     """K densities side by side, ready to score rows."""
 
     # field → its axes (K groups, D features, M cells, T tables, S matrices: one, or one for each group) and the kind of
-    # its numbers (log, count, positive, real): "K D positive"; densities in files are checked by it
+    # its numbers (log, count, positive, real): "K D positive"; used to check densities in files
     shapes: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -169,7 +169,7 @@ class Family(HasParameters, ABC, Generic[S]):
     def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
         """Make the open choices that are frozen at the first fit, such as the origin of sums or a structure.
 
-        They decide what is summed, or labels made them. What is a function of the sums is left to `resolve`.
+        They decide what is summed, or are made by labels. Values that follow from the sums are left to `resolve`.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Family(HasParameters, ABC, Generic[S]):
         return self
 
     def fit(self, X: Input, sample_weight: ArrayLike | None = None) -> Fitted:
-        """Learn without classes: one coin, one die, one Gaussian.
+        """Fit without classes, for example one coin or one Gaussian.
 
         Parameters
         ----------
@@ -272,10 +272,10 @@ class Family(HasParameters, ABC, Generic[S]):
         return frozenset({"gaps", "negative"})
 
     def __sklearn_clone__(self) -> Self:
-        return self  # a value
+        return self  # immutable, so that no copy is needed
 
     def __dir__(self) -> list[str]:
-        """Names for completion: hyper-parameters, the contract and constructors, but no methods of abilities."""
+        """Names for completion: hyper-parameters, the contract and constructors, without the methods of abilities."""
         contract = [name for cls in (Family, HasParameters) for name in vars(cls)]
         made = (classmethod, staticmethod)
         makers = [name for cls in type(self).__mro__ for name, value in vars(cls).items() if isinstance(value, made)]
@@ -479,7 +479,7 @@ class Posterior:
 
 # -- sums of a stream --------------------------------------------------------------------------------------------------
 class SumAccumulator:
-    """A family and the sums of all batches so far; every batch makes new sums.
+    """A family and the sums of all batches so far; adding a batch makes new arrays.
 
     >>> import numpy as np
     >>> from deciban import Poisson
@@ -495,7 +495,7 @@ class SumAccumulator:
 
     @property
     def known(self) -> Any:
-        """Statistics that hold the names which later rows are encoded by."""
+        """Statistics whose names are used to encode later rows."""
         return self.stats
 
     def choose(self, X: Rows, members: Members, rule: Rule) -> None:
@@ -512,7 +512,7 @@ class SumAccumulator:
 
 
 def accumulator(family: Family[Any], X: Rows, members: Members, columns: Sequence[str]) -> RunningSums:
-    """Start the sums of a stream with its first rows, in place where the family has sums that grow in place."""
+    """Start the sums of a stream with its first rows; batches are added in place if the family supports it."""
     streams = ability(family, Streams)
     if streams is None:
         return SumAccumulator(family, X, members, columns)
@@ -524,7 +524,7 @@ class Passes(Protocol):
     """Parts of rows that stay where they are, such as on the workers of a cluster."""
 
     def kept(self, work: Callable[[Any], Any]) -> Passes:
-        """Return the parts as `work` makes them of these; they stay where they are."""
+        """Apply `work` to each part; the results stay where the parts are."""
 
     def total(self, work: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Return the sums of `work(part)` over all parts; None adds nothing."""

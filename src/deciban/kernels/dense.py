@@ -38,7 +38,7 @@ MOST_PRODUCTS = 32  # classes up to which sums per class are matrix products wit
 SUM_WORK = 0.4
 SCORE_WORK = 0.08
 
-MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
+MOMENT_ROWS = 512  # rows of a block; the size of its sums shows whether a value is beyond reach
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
 LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
 SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
@@ -170,7 +170,7 @@ def class_scatter_within(
 def rows_beyond(X: Array, origin: Array, reach: Array) -> Array:
     """Positions of the rows with some |x−o| > reach; NaN is within reach.
 
-    Usually there is none, which the ends of the whole table show, or those of its columns if these differ in size.
+    Usually there is none. The smallest and the largest number of the table show this, or those of each column.
     """
     if not X.size or _ends_within(np.stack([X.min(), X.max()])[:, None], origin, reach):
         return np.empty(0, np.intp)
@@ -374,7 +374,7 @@ def _moments_in_blocks(
 
 @quiet
 def _moments_by_products(Z: Array, codes: Array, K: int) -> tuple[Array, Array]:
-    """Σ z and Σ z² per class as matrix products; `Z` is overwritten. NaN and inf spoil the sums of all classes."""
+    """Σ z and Σ z² per class as matrix products; `Z` is overwritten. NaN and inf reach the sums of all classes."""
     members = np.zeros((K, len(Z)))
     members[codes, np.arange(len(Z))] = 1.0
     first = members @ Z

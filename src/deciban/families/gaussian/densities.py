@@ -535,10 +535,10 @@ class Whitened(NamedTuple):
 
 
 def whiten(matrices: Array) -> Whitened:
-    """Square roots of the inverses, by Cholesky decomposition of the correlation matrices, which is free of units.
+    """Return square roots of the inverses, by Cholesky decomposition of the correlation matrices.
 
-    A matrix that is not positive definite has pivot 0, and NaN in the rest. Which pivots count as singular is for the
-    caller to decide.
+    Results do not depend on the units of the columns. A matrix that is not positive definite has pivot 0, and NaN in
+    the rest. The caller decides which pivots count as singular.
 
     >>> root = whiten(np.array([[[4.0, 0.0], [0.0, 9.0]]]))
     >>> root.whitener[0].diagonal(), root.log_det.round(3)

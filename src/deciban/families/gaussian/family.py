@@ -285,7 +285,7 @@ class Gaussian(
     def _posterior(self, stats: AnyGaussianStats, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
         """Return κ, m, ν and Ψ under this structure; under rule "ml" without the prior."""
         if self.structure == "auto":
-            self.choose(stats)  # raises the error that rows are needed
+            self.choose(stats)  # raises the error that the structure is chosen by rows
         matrix, tied, prior = self._matrix, self._tied, None
         stats = stats.whole()
         if rule != "ml":
@@ -451,13 +451,13 @@ class Gaussian(
         Posterior
             Marginals of "mean", shape (K, D), and "variance"; for full covariances also "covariance", by draws.
         """
-        return Posterior(self._certainty(stats).marginals())
+        return Posterior(self._corrected(stats).marginals())
 
     def draw(self, stats: AnyGaussianStats, rng: np.random.Generator, times: int = 1) -> Density:
-        found = self._certainty(stats)
+        found = self._corrected(stats)
         return self._limited((found.for_scores() if self.scale is None else found).draw(rng, times))
 
-    def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
+    def _corrected(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
         """Return the posterior, corrected where its target was derived from the same sums."""
         found = self._posterior(stats)
         return found.corrected() if self.scale is None else found

@@ -181,9 +181,10 @@ class MatrixPosterior:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
         root, mean = self.root(), self.mean
         far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
+        own, weight = members.own_codes(), members.row_weights()
         q = distances(X, self.stats.origin, mean, root.whitener, far)
         between = distances(mean, np.zeros(mean.shape[1]), mean, root.whitener, far=False) if self.tied else None
-        return self._left_out(q, between, root.log_det, root.pivot, members, rule)
+        return self._left_out(q, between, root.log_det, root.pivot, own, weight, rule)
 
     def left_out_of_strengths(
         self, strengths: Sequence[float], X: Array, members: Members, rule: Rule
@@ -192,7 +193,7 @@ class MatrixPosterior:
 
         Their Ψ differ by multiples of the identity, so that they have the same eigenvectors. Sums are about zero.
         """
-        prior, D = _given(self.prior), X.shape[1]
+        prior, D, own, weight = _given(self.prior), X.shape[1], members.own_codes(), members.row_weights()
         with one_thread(D):
             values, vectors = np.linalg.eigh(self.psi[0] - prior.strength * prior.matrix)
         rows, means, size = X @ vectors, self.mean @ vectors, float(prior.variances[0])
@@ -201,13 +202,15 @@ class MatrixPosterior:
             one = replace(self, prior=replace(prior, strength=strength), nu=self.nu + strength - prior.strength)
             q, between = (_squared_distances(each, means, 1 / variance) for each in (rows, means))
             log_det, pivot = np.log(variance).sum(keepdims=True), np.ones(1)
-            yield one._left_out(q, between, log_det, pivot, members, rule)
+            yield one._left_out(q, between, log_det, pivot, own, weight, rule)
 
     def _left_out(
-        self, q: Array, between: Array | None, log_det: Array, pivot: Array, members: Members, rule: Rule
+        self, q: Array, between: Array | None, log_det: Array, pivot: Array, own: Array, w: Array, rule: Rule
     ) -> Array:
-        """Return leave-one-out scores from distances q (n, K) of rows, and, if tied, those between the means (K, K)."""
-        own, w = members.own_codes(), members.row_weights()
+        """Return leave-one-out scores from distances q (n, K) of rows, and, if tied, those between the means (K, K).
+
+        `own` and `w` are the class and the weight of each row.
+        """
         each, D = np.arange(len(own)), self.mean.shape[1]
         kappa = self.kappa[own] - w
         alone = kappa <= 1e-12 * self.kappa[own]  # no other row in the class

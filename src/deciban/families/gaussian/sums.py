@@ -85,7 +85,7 @@ class OriginSums(Stats):
     placed: bool  # origin and reach were chosen; derived
 
     def __post_init__(self) -> None:
-        """Fill what older files do not have; exact sums that hold nothing become None."""
+        """Fill fields that older files do not have; replace empty exact sums by None."""
         object.__setattr__(self, "all_near", self.far is None or self.far.empty)
         object.__setattr__(self, "placed", False)
         if self.origin is None:  # names without sums
@@ -153,7 +153,7 @@ class OriginSums(Stats):
 
     @property
     def frame(self) -> Frame:
-        """Origin and reach of the sums; of sums without an origin, what their rows suggest."""
+        """Origin and reach of the sums; of sums without an origin, those computed from their rows."""
         return Frame(self.origin, self.reach) if self.placed or not len(self.head) else place_frame(self.head)
 
     @property
@@ -639,7 +639,7 @@ def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
     return {"class": members.classes, "feature": Axis(range(X.shape[1]), X.shape[1])}
 
 
-# -- what the prior takes from the sums --------------------------------------------------------------------------------
+# -- prior mean and target, from the sums ------------------------------------------------------------------------------
 def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
     """(D,) mean of all rows."""
     each = stats.diagonal()
