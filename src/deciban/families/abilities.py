@@ -595,7 +595,7 @@ class HasMoments(Protocol):
     """Density of numbers with a mean and a variance for each feature."""
 
     def moments(self) -> tuple[Array, Array]:
-        """Means and variances in the units of the data, shape (K, D) each; inf where there is none."""
+        """Return means and variances in the units of the data, shape (K, D) each; inf where there is none."""
 
 
 @runtime_checkable
@@ -603,7 +603,7 @@ class HasCovariances(Protocol):
     """Density of numbers whose features depend on each other."""
 
     def covariances(self) -> Array:
-        """Covariances in the units of the data, shape (K, D, D); inf where there is none."""
+        """Return covariances in the units of the data, shape (K, D, D); inf where there is none."""
 
 
 @runtime_checkable

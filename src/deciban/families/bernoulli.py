@@ -158,7 +158,7 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
         return replace(self, a=a, b=b)
 
     def _logs(self, ones: Array, zeros: Array, rule: Rule) -> tuple[Array, Array]:
-        """Log p and log(1 − p), (K, D) each."""
+        """Return log p and log(1 − p), (K, D) each."""
         total, both = ones + zeros, self.a + self.b
         return log_theta(ones, total, self.a, both, 2, rule), log_theta(zeros, total, self.b, both, 2, rule)
 
@@ -302,7 +302,7 @@ class BernoulliDensity(Density):
         return self.p, np.exp(self.log_on + self.log_off)
 
     def parts(self, X: Matrix) -> Array:
-        """Log probability of each value, shape (n, K, D); 0 where it is missing."""
+        """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         x = (X.toarray() if is_sparse(X) else X)[:, None, :]
         return _of_values(x, self.log_on, self.log_off)
 
@@ -347,7 +347,7 @@ def _or_impossible(log_p: Array) -> Array:
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows that hold about BLOCK values each."""
+    """Yield slices of n rows that hold about BLOCK values each."""
     step = max(1, BLOCK // max(width, 1))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))

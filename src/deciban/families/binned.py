@@ -180,7 +180,7 @@ class Binned(MappedFamily, HasChoices):
 
 
 def _map_of(edges: Sequence[Sequence[float]], tails: Array) -> Array:
-    """(D, 1 + most edges): the tail, then the edges, the last one repeated."""
+    """Return the map (D, 1 + most edges): the tail, then the edges, the last one repeated."""
     if len(edges) != len(tails):
         raise HyperparameterError(
             f"edges of {len(edges)} columns and tails of {len(tails)}: give both for each column."
@@ -196,7 +196,7 @@ def _are_between_whole_numbers(edges: Array) -> bool:
 
 
 def _edges(row: Array) -> Array:
-    """The edges in one row of the map."""
+    """Return the edges in one row of the map."""
     return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
 
 

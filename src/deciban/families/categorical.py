@@ -231,7 +231,7 @@ class Categorical(
         return separate(axis, counts, family._prior(len(axis.parts)), self.open)
 
     def _prior(self, D: int) -> float | list[Array]:
-        """α as one number, or as numbers for each feature."""
+        """Return α as one number, or as numbers for each feature."""
         if self.base is not None:
             return [self.pseudo_count * np.asarray(base) for base in per_feature(self.base, D)]
         return per_feature(self.pseudo_count, D) if isinstance(self.pseudo_count, tuple) else self.pseudo_count
@@ -581,25 +581,25 @@ class CategoricalDensity(Density):
         return encode_categories(X, columns)
 
     def codes(self, X: Codes) -> Array:
-        """(n, D) position of each value in its table; −1 where missing, the number of listed cells if not listed."""
+        """Return the position of each value in its table, (n, D); −1 if missing, the number of cells if not listed."""
         return (X if self.features is None else X.combined()).on(self.positions)
 
     def places(self, codes: Array) -> Array:
-        """(n, D) position in `rows` of the score of each value, by its code."""
+        """Return the position in `rows` of the score of each value, by its code, (n, D)."""
         M = len(self.log_p)
         absent = np.where(codes == -1, M, M + 1 + np.arange(codes.shape[1]))
         return np.where((codes >= 0) & (codes < self.axis.sizes), codes + self.axis.starts, absent)
 
     def index(self, X: Codes) -> Array:
-        """(n, D) position of each value's score in `rows`."""
+        """Return the position of each value's score in `rows`, (n, D)."""
         return self.places(self.codes(X))
 
     def scores(self, codes: Array) -> Array:
-        """(n, K) log densities of values by their codes."""
+        """Return log densities of values by their codes, (n, K)."""
         return kernels.category_scores(codes, self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
 
     def log_density(self, X: Codes, values: Array | None = None) -> Array:
-        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses.
+        """Return the sum over tables; a missing value adds 0. Joint tables are summed over features that a row misses.
 
         `values` are the codes of X, for callers that have them.
         """
@@ -609,7 +609,7 @@ class CategoricalDensity(Density):
         return scores
 
     def with_gaps(self, X: Codes) -> Array:
-        """(n,) whether a row misses some, but not all, features of a joint table."""
+        """Return whether each row misses some, but not all, features of a joint table, (n,)."""
         if not self.features:
             return np.zeros(len(X.values), dtype=bool)
         missing = X.values < 0

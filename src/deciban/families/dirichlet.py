@@ -158,7 +158,7 @@ def _column(x: Array, a: Array) -> Array:
 
 
 def _log_rising_large(a: Array, x: Array) -> Array:
-    """Stirling's series of both gammas, subtracted term by term."""
+    """Subtract Stirling's series of both log-gammas, term by term."""
     return np.asarray((a - 0.5) * np.log1p(x / a) + x * np.log(a + x) - x + _stirling(a + x) - _stirling(a))
 
 
@@ -263,7 +263,7 @@ def log_factorial(x: ArrayLike) -> Array:
 
 @cache
 def log_factorials() -> Array:
-    """(1024, 2) log-factorials of 0, 1, 2, …, in integer multiples of 2⁻¹⁶ and 2⁻⁴⁴."""
+    """Return the log-factorials of 0, 1, 2, …, in integer multiples of 2⁻¹⁶ and 2⁻⁴⁴, (1024, 2)."""
     return _units(gammaln(np.arange(TABLE) + 1.0)).astype(np.int64)
 
 
@@ -283,7 +283,7 @@ DENSE = 1000  # number of words up to which sampled rows are dense
 
 
 def log_coefficient(X: Matrix) -> Array:
-    """(n, 2) log L!/Πx! of each row, as two numbers whose sums are exact (see `log_factorial`)."""
+    """Return log L!/Πx! of each row, as two numbers whose sums are exact (see `log_factorial`), (n, 2)."""
     looked_up = kernels.row_lookups(X.data, X.indptr, log_factorials()) if is_sparse(X) else None
     if looked_up is not None:
         length, words = looked_up
@@ -296,7 +296,7 @@ def log_coefficient(X: Matrix) -> Array:
 
 
 def class_counts(X: Matrix, members: Members) -> tuple[Array, Array]:
-    """(K, V) Σ w·x and (K, 2) Σ w·log L!/Πx!; in one pass over CSR rows with hard members."""
+    """Return Σ w·x (K, V) and Σ w·log L!/Πx! (K, 2); in one pass over CSR rows with hard members."""
     found = None
     if is_sparse(X) and members.codes is not None:
         classes = members.codes, members.weight, members.K

@@ -136,13 +136,13 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         return replace(self, shape=shape, b=b)
 
     def _prior(self, stats: GammaStats) -> tuple[Array, Array]:
-        """Shape α and prior rate b, (D,) each; open values are derived from these sums."""
+        """Return the shape α and the prior rate b, (D,) each; open values are derived from these sums."""
         chosen = self.resolve(stats)
         D = stats.weight.shape[1]
         return np.broadcast_to(np.asarray(chosen.shape), D), np.broadcast_to(np.asarray(chosen.b), D)
 
     def _posterior(self, stats: GammaStats) -> tuple[Array, Array, Array]:
-        """Shape α and the Gamma posterior of the rates, (K, D) each."""
+        """Return the shape α and the Gamma posterior of the rates, (K, D) each."""
         shape, b = self._prior(stats)
         return np.tile(shape, (len(stats.weight), 1)), self.a + stats.weight * shape, b + stats.total
 

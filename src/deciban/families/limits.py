@@ -93,7 +93,7 @@ def within(x: Array, limit: float | None) -> Array:
 
 
 def beyond(X: Array, limit: Array | None) -> Array:
-    """(n, D) whether numbers are absurd, or one False if none is; missing and infinite values are not."""
+    """Return whether numbers are absurd, (n, D), or one False if none is; missing and infinite values are not."""
     if limit is None:
         return NONE
     if len(limit) != X.shape[1]:

@@ -184,11 +184,11 @@ class ProductDensity(Density):
         return kind is HasParts or parts_support(list(self.blocks.values()), kind)
 
     def log_density(self, X: BlockRows) -> Array:
-        """Sum over blocks."""
+        """Return the sum over blocks."""
         return sum(density.log_density(part) for density, part in self._with(X))  # type: ignore[return-value]
 
     def log_base(self, X: BlockRows) -> Array | float:
-        """Sum over blocks."""
+        """Return the sum over blocks."""
         return sum(density.log_base(part) for density, part in self._with(X))
 
     def parts(self, X: BlockRows) -> Array:

@@ -275,7 +275,7 @@ class Family(HasParameters, ABC, Generic[S]):
         return self  # immutable, so that no copy is needed
 
     def __dir__(self) -> list[str]:
-        """Names for completion: hyper-parameters, the contract and constructors, without the methods of abilities."""
+        """List names for completion: hyper-parameters, contract and constructors, without methods of abilities."""
         contract = [name for cls in (Family, HasParameters) for name in vars(cls)]
         made = (classmethod, staticmethod)
         makers = [name for cls in type(self).__mro__ for name, value in vars(cls).items() if isinstance(value, made)]

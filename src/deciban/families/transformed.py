@@ -382,7 +382,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         return self.by if isinstance(self.by, tuple) else (self.by,) * D
 
     def _logs(self, X: Array) -> Array:
-        """(D,) whether the logarithm of a feature is taken."""
+        """Return whether the logarithm of each feature is taken, (D,)."""
         return np.array([by == "log" for by in self._each(X.shape[1])])
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
@@ -420,7 +420,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         return np.where(without, np.nan, X) if without.any() else X
 
     def _without_logarithm(self, X: Array) -> Array:
-        """(n, D) whether numbers without a logarithm count as missing, or one False if none does."""
+        """Return whether numbers without a logarithm count as missing, (n, D), or one False if none does."""
         if self.outside == "gap":
             logs = self._logs(X)
             if logs.any():

@@ -57,7 +57,7 @@ def class_codes(codes: Array, K: int) -> Array:
 
 
 def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
-    """Σ w per class: (K,)."""
+    """Sum w per class: (K,)."""
     codes = class_codes(codes, K)
     if WEIGHT_WORK * codes.size <= numpy_work.get():
         return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
@@ -75,7 +75,7 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
 
 
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)² per class: (K, D) each.
+    """Sum w (x−o) and w (x−o)² per class: (K, D) each.
 
     NaN and inf affect only the sums of their own class and feature, so finite sums show that the data were finite.
     """
@@ -89,7 +89,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
 def class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
+    """Sum w, w (x−o) and w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
@@ -119,7 +119,7 @@ def _moment_chunks(X: Array, K: int) -> list[slice]:
 
 
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
 
     Within their class, NaN and inf propagate to first[d] and to row and column d of second.
     """
@@ -135,7 +135,7 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
 def class_moments_within(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² per class, (K, D) each, of the rows with all |x−o| ≤ reach; and the other rows.
+    """Sum w, w (x−o) and w (x−o)² per class, (K, D) each, of the rows with all |x−o| ≤ reach; list the other rows.
 
     NaN is a missing value: it adds nothing, and is within reach.
     """
@@ -153,7 +153,7 @@ def class_moments_within(
 def class_scatter_within(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows with all |x−o| ≤ reach, and the positions of the others.
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class of the rows with all |x−o| ≤ reach; list the positions of the others.
 
     NaN is within reach: it propagates as in `class_scatter`.
     """
@@ -168,7 +168,7 @@ def class_scatter_within(
 
 @quiet
 def rows_beyond(X: Array, origin: Array, reach: Array) -> Array:
-    """Positions of the rows with some |x−o| > reach; NaN is within reach.
+    """Return the positions of the rows with some |x−o| > reach; NaN is within reach.
 
     Usually there is none. The smallest and the largest number of the table show this, or those of each column.
     """
@@ -184,7 +184,7 @@ def _ends_within(ends: Array, origin: Array, reach: Array) -> bool:
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
-    """Σ of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
+    """Sum log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
 
     Without `gaps`, the scores of a row with NaN are NaN.
 
@@ -217,7 +217,7 @@ def diagonal_left_out(
     share: Array,
     least: float,
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Scores of complete rows, (n, K), and terms of the score of each row in its own class without the row.
+    """Return scores of complete rows, (n, K), and terms of the score of each row in its own class without the row.
 
     The scores are those of `diagonal_scores`, with means from the origin. The terms are Σ v/f, Σ log f and min f over
     features, (n,) each: v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and
@@ -248,7 +248,7 @@ def diagonal_left_out(
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """Squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖²: (n, K).
+    """Return squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖², (n, K).
 
     `whitener` is (K, D, D), or (1, D, D) if all classes share it, with whitener @ whitenerᵀ the precision matrix. Any
     square root is allowed; an upper triangular one (the transposed inverse of the lower Cholesky factor of the
@@ -266,7 +266,7 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
 def linear_scores(
     X: Array, weights: Array, bias: Array, origin: Array | None = None, limit: Array | None = None
 ) -> Array:
-    """bias[k] + (x − origin) · weights[:, k]: (n, K). `weights` is (D, K); without an origin, x itself is multiplied.
+    """Return bias[k] + (x − origin) · weights[:, k], (n, K). `weights` is (D, K); without origin, x is multiplied.
 
     The scores of a row with a value of larger absolute value than its limit are NaN.
 
@@ -344,7 +344,7 @@ def _class_moments_with_gaps(
 
 
 def _blocks(X: Array) -> list[slice]:
-    """Blocks of rows that stay in the cache; one block for a small table."""
+    """Return blocks of rows that stay in the cache; one block for a small table."""
     return [slice(0, len(X))] if X.size <= SMALL_WORK else _blocks_of(X, max(1, BLOCK_CELLS // X.shape[1]))
 
 
@@ -374,7 +374,7 @@ def _moments_in_blocks(
 
 @quiet
 def _moments_by_products(Z: Array, codes: Array, K: int) -> tuple[Array, Array]:
-    """Σ z and Σ z² per class as matrix products; `Z` is overwritten. NaN and inf reach the sums of all classes."""
+    """Sum z and z² per class by matrix products; `Z` is overwritten. NaN and inf reach the sums of all classes."""
     members = np.zeros((K, len(Z)))
     members[codes, np.arange(len(Z))] = 1.0
     first = members @ Z
@@ -401,7 +401,7 @@ def _scatter_in_blocks(
 
 @quiet
 def _scatter_by_class(X: Array, codes: Array, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ z and Σ z zᵀ per class, z = x − origin, of rows without weights that are sorted by class."""
+    """Sum z and z zᵀ per class, z = x − origin, of rows without weights, which are sorted by class."""
     first, second = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1], X.shape[1]))
     Z = X[np.argsort(codes.astype(np.int16) if K < 2**15 else codes, kind="stable")]  # radix sort
     Z -= origin
@@ -436,13 +436,13 @@ def _class_moments_within(
 
 @quiet
 def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
-    """Positions of the rows with a value beyond reach."""
+    """Return the positions of the rows with a value beyond reach."""
     far = rows_beyond(X, origin, reach)
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 
 def _zero_at(weight: Array | None, rows: Array, n: int) -> Array | None:
-    """Weights with 0 for some rows."""
+    """Return the weights with 0 for some rows."""
     if not len(rows):
         return weight
     weight = np.ones(n) if weight is None else weight.copy()
@@ -508,7 +508,7 @@ def _diagonal_left_out(
 
 @quiet
 def _whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """Few rows: distances from each mean directly, which needs no origin; more rows: as `whitened_distances`."""
+    """Measure few rows from each mean directly, which needs no origin, and more rows relative to the origin."""
     if X.size * len(mean) <= CACHED_CELLS:
         return _distance_block(_floats(X), mean, whitener)
     distances = np.empty((len(X), len(mean)))
@@ -536,7 +536,7 @@ def _threads(X: Array, K: int) -> int | None:
 
 
 def _score_blocks(X: Array) -> list[slice]:
-    """Blocks of rows that stay in the cache, each with a copy or two."""
+    """Return blocks of rows that stay in the cache, each with a copy or two."""
     return _blocks_of(X, max(1, BLOCK_CELLS // 2 // X.shape[1]))
 
 

@@ -139,7 +139,7 @@ def class_moments_within(
     K: int,
     gaps: bool,
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
+    """Sum w, w (x−o) and w (x−o)² of rows within reach, list the others; None if there are gaps and not `gaps`."""
     limit = 0.99 * reach * np.minimum(reach, 1e150)
 
     def sums(chunk: slice) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ def _moments_within(
     K: int,
     gaps: bool,
 ) -> tuple[Array, Array]:
-    """Weights (if `gaps`), sums and squares (3, K, D) of the rows of a chunk that are within reach; and the others."""
+    """Return weights (if `gaps`), sums and squares (3, K, D) of a chunk's rows within reach, and the other rows."""
     sums = np.zeros((3, K, len(origin)))
     weights, *block = np.zeros((3, K, len(origin)))
     seen, first, second = sums[0] if gaps else None, sums[1], sums[2]
@@ -257,7 +257,7 @@ def _sort_by_class(
 def class_scatter(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows within reach, and the positions of the others."""
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class of the rows within reach; list the positions of the others."""
     D = len(origin)
     size = min(max(SCATTER_ROWS, ROWS_PER_CLASS * K), max(1, SCATTER_BYTES // (8 * max(1, D))))
     chunks = row_chunks(len(X) if D else 0, D * D / 4 + 5 * D, K * D * D, multiple=size)
@@ -281,7 +281,7 @@ def class_scatter(
 def _scatter(
     X: Array, chunk: slice, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, size: int
 ) -> tuple[Array, Array, list[Array]]:
-    """Sums of a chunk of rows, for `class_scatter`; `size` rows are sorted by class at a time."""
+    """Return the sums of a chunk of rows, for `class_scatter`; `size` rows are sorted by class at a time."""
     D = len(origin)
     first, second, product = np.zeros((K, D)), np.zeros((K, D, D)), np.empty((D, D))
     begins, ends, beyond, Z = np.empty(K, np.intp), np.empty(K, np.intp), np.empty(size, np.intp), np.empty((size, D))
@@ -375,7 +375,7 @@ def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> N
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """‖(x − mean[k]) @ whitener[k]‖² as (n, K)."""
+    """Return ‖(x − mean[k]) @ whitener[k]‖², (n, K)."""
     K, D = mean.shape
     shared = len(whitener) < K
     centre = mean.mean(axis=0) if shared else origin

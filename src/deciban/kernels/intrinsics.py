@@ -87,7 +87,7 @@ def prefetch(typing: Context, array: types.Array, position: types.Integer) -> An
 
 @intrinsic
 def folded_product(typing: Context, a: types.Integer, b: types.Integer) -> Any:
-    """Upper half xor lower half of the product of two numbers of 64 bits, which has 128 bits."""
+    """Return upper half xor lower half of the product of two numbers of 64 bits, which has 128 bits."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
         product = builder.mul(*(builder.zext(factor, INT128) for factor in args))
@@ -359,7 +359,7 @@ LOWEST = -708.0  # exp of less is below the normal numbers: taken for 0
 
 @inline
 def exp(x: float) -> float:
-    """eˣ for x ≤ 709 within 1 unit in the last place: 2ⁿ eʳ with |r| ≤ ½ log 2. NaN gives NaN.
+    """Return eˣ for x ≤ 709 within 1 unit in the last place: 2ⁿ eʳ with |r| ≤ ½ log 2. NaN gives NaN.
 
     A polynomial without branches or calls, so that LLVM vectorises loops over it.
     """

@@ -76,7 +76,7 @@ class Pass(NamedTuple):
 
 
 def feature_count(D: int, products: bool) -> int:
-    """Number of features in φ: D values, then D squares, or D(D+1)/2 products u ≤ v.
+    """Return the number of features in φ: D values, then D squares, or D(D+1)/2 products u ≤ v.
 
     >>> feature_count(3, False), feature_count(3, True)
     (6, 9)
@@ -85,7 +85,7 @@ def feature_count(D: int, products: bool) -> int:
 
 
 def features(Z: Array, products: bool) -> Array:
-    """φ of centred rows: (n, F).
+    """Return φ of centred rows, (n, F).
 
     >>> features(np.array([[2.0, 3.0]]), True)
     array([[2., 3., 4., 6., 9.]])
@@ -97,7 +97,7 @@ def features(Z: Array, products: bool) -> Array:
 
 
 def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, bias: Array, products: bool) -> Pass:
-    """E-step over a dense table. `weights` is (K, F), or (K, D) if components differ in linear terms only."""
+    """Compute an E-step of a dense table. `weights` is (K, F), or (K, D) if components differ in linear terms only."""
     weight, origin = row_weights(weight), readable(origin, np.float64)
     weights, bias = readable(weights, np.float64), readable(bias, np.float64)
     n, D = X.shape
@@ -133,7 +133,7 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
 def sparse_mixture_pass(
     data: Array, indices: Array, indptr: Array, weight: Array | None, table: Array, bias: Array, extra: Array
 ) -> tuple[Array, Array, Array, float]:
-    """E-step over CSR rows whose scores are bias + Σ x table[column]; `table` is (V, K), `extra` (n, E).
+    """Compute an E-step over CSR rows with scores bias + Σ x table[column]; `table` is (V, K), `extra` (n, E).
 
     Returns Σ w r (K,), Σ w r x (V, K), Σ w r extra (K, E) and Σ w log Σ exp(s).
     """
@@ -225,7 +225,7 @@ UNDERFLOW = 1e-200  # smaller scaled messages may have lost states
 
 
 def piece_rows(S: int) -> int:
-    """Number of rows in a piece."""
+    """Return the number of rows in a piece."""
     return max(256, PIECE_SIZE // max(S, 8))
 
 
@@ -342,7 +342,7 @@ class Paths:
         self.pointers = np.empty((piece_rows(S), S), dtype=kind)
 
     def best(self, index: Array, logs: Array, ends: Array, fresh: bool, carry: Array) -> Array:
-        """(B,) the best last state of each sequence in the piece, −1 if all are impossible."""
+        """Return the best last state of each sequence in the piece, (B,); −1 if all are impossible."""
         last = np.empty(len(ends), dtype=np.int64)
         self._best((index, logs, ends), fresh, (self.start, self.A), carry, self.pointers, last)
         return last
@@ -360,7 +360,7 @@ def _padded(values: Array, width: int) -> Array:
 
 # numpy versions of messages and paths
 def _log_sum(values: Array) -> Array:
-    """Log Σ exp over the first axis; −inf if all values are."""
+    """Return log Σ exp over the first axis; −inf if all values are."""
     top = values.max(axis=0)
     top = np.where(np.isneginf(top), 0.0, top)
     return np.log(np.exp(values - top).sum(axis=0)) + top

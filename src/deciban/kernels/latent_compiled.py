@@ -156,7 +156,7 @@ EULER = 0.577215664901532860606512090082402431
 
 @inline
 def digamma(x: float) -> float:
-    """ψ(x) of x > 0, by the recurrence up to 6 and the asymptotic series after it; error below 3e-9."""
+    """Return ψ(x) of x > 0, by the recurrence up to 6 and the asymptotic series after it; error below 3e-9."""
     if x <= 1e-6:
         return -EULER - 1.0 / x
     result = 0.0

@@ -23,7 +23,7 @@ TURNED_ROW, TURNED_ROWS = 32, 64  # numbers of a row, and rows, whose largest nu
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
-    """Sorted unique values of integer (or bool) labels, and each label's position among them (intp).
+    """Return sorted unique values of integer (or bool) labels, and each label's position among them (intp).
 
     None if max − min ≥ 65,536; use `np.unique` then. Labels 0 … K − 1 are their own positions, and are not copied.
 
@@ -59,7 +59,7 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
 
 
 def _range(y: Array) -> tuple[int, int]:
-    """Smallest label as int64, and the number of integers from the smallest to the largest."""
+    """Return the smallest label as int64, and the number of integers from the smallest to the largest."""
     low = y.min()
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
 
@@ -84,7 +84,7 @@ def distinct_rows(rows: Array) -> tuple[Array, Array]:
 
 
 def row_max(rows: Array) -> Array:
-    """Largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
+    """Return the largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
     n, K = rows.shape
     if 0 < K <= TURNED_ROW and n >= TURNED_ROWS:
         return np.ascontiguousarray(rows.T).max(axis=0)
@@ -92,7 +92,7 @@ def row_max(rows: Array) -> Array:
 
 
 def row_sum(rows: Array) -> Array:
-    """Sum of each row, (n,)."""
+    """Return the sum of each row, (n,)."""
     return _along_rows(np.add, rows) if 0 < rows.shape[1] <= SHORT_ROW else rows.sum(axis=1)
 
 
@@ -115,12 +115,12 @@ def _along_rows(operation: np.ufunc, rows: Array) -> Array:
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
+    """Return scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores."""
     return _softmax(scores, True, out)
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
+    """Return exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
     return _softmax(scores, False, out)
 
 
@@ -141,7 +141,7 @@ def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
 
 
 def log_sum_exp(scores: Array) -> Array:
-    """Log Σ exp(scores) of each row: (n,)."""
+    """Return log Σ exp(scores) of each row, (n,)."""
     if EXP_WORK * scores.size <= numpy_work.get():
         return numpy_log_sum_exp(scores)
     from deciban.kernels.rows_compiled import log_sum_exp as run
@@ -155,7 +155,7 @@ def log_sum_exp(scores: Array) -> Array:
 # -- numpy versions ----------------------------------------------------------------------------------------------------
 @quiet
 def numpy_log_sum_exp(scores: Array) -> Array:
-    """`log_sum_exp` in numpy."""
+    """Compute `log_sum_exp` in numpy."""
     top = row_max(scores)
     top[top == -np.inf] = 0.0  # −inf − −inf would be NaN
     return top + np.log(row_sum(np.exp(scores - top[:, None])))
@@ -163,7 +163,7 @@ def numpy_log_sum_exp(scores: Array) -> Array:
 
 @quiet
 def numpy_softmax(scores: Array) -> Array:
-    """`softmax` in numpy."""
+    """Compute `softmax` in numpy."""
     top = row_max(scores)
     powers = np.exp(scores - np.where(top == -np.inf, 0.0, top)[:, None])
     total = row_sum(powers)

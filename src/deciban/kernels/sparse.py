@@ -70,7 +70,7 @@ def sparse_class_sums(
     V: int,
     amounts: Array | None = None,
 ) -> Array:
-    """Σ w x per class and column: (K, V), for large inputs the transpose of a C-ordered array.
+    """Sum w x per class and column: (K, V), for large inputs the transpose of a C-ordered array.
 
     With `amounts`, entries are integers, and x is amounts[entry]. Sums of unweighted integers are exact, in any order
     of the rows, and so must be those of amounts.
@@ -108,7 +108,7 @@ def _parts(indptr: Array, rows: slice) -> list[slice]:
 def sparse_class_moments(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
 ) -> tuple[Array, Array]:
-    """Σ w x and Σ w x² per class and column over the stored entries: (K, V) each, strided views for large inputs."""
+    """Sum w x and w x² per class and column over the stored entries: (K, V) each, strided views for large inputs."""
     data, indices, indptr = checked_csr(data, indices, indptr, V)
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled(indptr[-1] - indptr[0]):
@@ -126,7 +126,7 @@ def sparse_class_moments(
 
 
 def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
-    """bias[k] + Σ x[j] weights[j, k] of each row: (n, K). `weights` is (V, K), the K weights of a column side by side.
+    """Return bias[k] + Σ x[j] weights[j, k] of each row, (n, K). `weights` is (V, K): K adjacent numbers of a column.
 
     A stored 0 adds 0 even where the weight is −inf; x > 0 there gives −inf.
     """
@@ -149,7 +149,7 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
 
 
 def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
-    """Σ x and Σ table[x] of each row: (n,) and (n, 2); None unless all x are integers in [0, T).
+    """Return Σ x and Σ table[x] of each row, (n,) and (n, 2); None unless all x are integers in [0, T).
 
     `table` is (T, 2) of int64, where T ≥ 2 is a power of two.
     """
@@ -169,7 +169,7 @@ def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array]
 def sparse_class_lookups(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
 ) -> tuple[Array, Array, Array] | None:
-    """`sparse_class_sums`, (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class, (K, 2).
+    """Return `sparse_class_sums`, (K, V), and from the same pass Σ w (table[L] − Σ table[x]) per class, (K, 2).
 
     L is Σ x of a row. Where L ≥ T, table[0] is used instead, and the third result, (n,), holds L; it is 0 for all other
     rows. None in the same cases as `row_lookups`.
@@ -195,7 +195,7 @@ def sparse_class_lookups(
 def sparse_left_over(
     data: Array, indices: Array, indptr: Array, counts: Array, codes: Array, weight: Array | None, rounding: float
 ) -> Array:
-    """For each entry x, of class k and column j: counts[k, j] − w x, or 0 if that is at most `rounding` of the count.
+    """Return counts[k, j] − w x for each entry x of class k and column j, or 0 if at most `rounding` of the count.
 
     `counts` is (K, V), in either memory order.
     """
@@ -248,7 +248,7 @@ def _sparse_class_moments(
 
 
 def numpy_sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
-    """`sparse_scores` for arrays that are checked."""
+    """Compute `sparse_scores` of arrays that have been checked."""
     used = slice(indptr[0], indptr[-1])
     data, indices, indptr = without_stored_zeros(data[used], indices[used], indptr - indptr[0])  # 0 · −inf counts as 0
     limits = indptr.astype(indices.dtype, copy=False)  # scipy copies mixed widths
@@ -257,7 +257,7 @@ def numpy_sparse_scores(data: Array, indices: Array, indptr: Array, weights: Arr
 
 @quiet
 def _row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
-    """First as if each x were 1, which most are; then corrected for the others."""
+    """Look up as if each x were 1, as most are, and correct the sums for the others."""
     x, stored = data[indptr[0] : indptr[-1]], np.diff(indptr)
     other = np.flatnonzero(x != 1)
     row, x = np.searchsorted(indptr - indptr[0], other, side="right") - 1, x[other]
@@ -312,7 +312,7 @@ class CategoryError(LookupError):
 
 
 def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
-    """Σ w per class and category: (K, Σ sizes). Raises CategoryError at a value outside −1 … sizes[j] − 1."""
+    """Sum w per class and category: (K, Σ sizes). Raises CategoryError at a value outside −1 … sizes[j] − 1."""
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         X = _integers(X)
@@ -339,7 +339,7 @@ def _count_chunks(X: Array, K: int, sizes: Array) -> list[slice]:
 
 
 def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int) -> tuple[Array, Array]:
-    """Sizes (the largest code of each column plus one) and counts (K, Σ sizes), found in one pass.
+    """Return sizes (the largest code of each column plus one) and counts (K, Σ sizes), found in one pass.
 
     Raises CategoryError at a code below −1, or at 2**20 or more.
     """
@@ -385,7 +385,7 @@ def category_scores(
     bias: Array | None = None,
     missing: float = 0.0,
 ) -> Array:
-    """bias[k] + Σ over columns j of weights[starts[j] + x[j], k]: (n, K).
+    """Return bias[k] + Σ over columns j of weights[starts[j] + x[j], k], (n, K).
 
     `weights` is (Σ sizes, K). A missing value (−1) adds `missing`; any other value outside [0, sizes[j]) adds
     unseen[j, k].
@@ -426,7 +426,7 @@ def _check_codes(X: Array, weight: Array | None, sizes: Array, first_row: int = 
 
 
 def _category_sizes(X: Array, weight: Array | None) -> Array:
-    """Largest value of each column plus one."""
+    """Return the largest value of each column plus one."""
     _, (X,) = drop_zero_weights(weight, X)
     return X.astype(np.int64).max(axis=0, initial=-1) + 1
 

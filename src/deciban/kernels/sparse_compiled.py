@@ -75,7 +75,7 @@ def add_class_moments(data: Array, indices: Array, indptr: Array, codes: Array, 
 
 @inline
 def _longest(indptr: Array) -> int:
-    """Number of entries of the longest row."""
+    """Return the number of entries of the longest row."""
     most = 0
     for i in range(indptr.size - 1):
         most = max(most, indptr[i + 1] - indptr[i])
@@ -84,7 +84,7 @@ def _longest(indptr: Array) -> int:
 
 @inline
 def _look_up(several: Array, m: int, ones: int, table: Array) -> tuple[bool, int, int, int]:
-    """Of m values and some ones: whether any is not an integer in [0, T); Σ x; Σ table[x] by column.
+    """Return whether any of m values is not an integer in [0, T); and, with some ones, Σ x and Σ table[x] by column.
 
     Sums are integers: an addition takes one cycle, that of floats four.
     """
@@ -311,17 +311,17 @@ class CountTable:
         self.table[:, self.starts[column[kept]] + slot[kept]] = old
 
     def _places(self) -> tuple[Array, Array]:
-        """Column, and slot within the column, of each position along the table."""
+        """Return the column, and the slot within the column, of each position along the table."""
         column = np.repeat(np.arange(len(self.sizes)), self.slots)
         return column, np.arange(len(column)) - self.starts[column]
 
     def counts(self) -> Array:
-        """(K, Σ sizes), without the slots of missing values and the last ones."""
+        """Return the counts (K, Σ sizes), without the slots of missing values and the last ones."""
         column, slot = self._places()
         return self.table[:, (slot > 0) & (slot <= self.sizes[column])]
 
     def trimmed(self) -> tuple[Array, Array]:
-        """Sizes without trailing categories that do not occur, and counts."""
+        """Return sizes, without trailing categories that do not occur, and counts."""
         column, slot = self._places()
         held = self.table.any(axis=0)
         sizes = np.zeros(len(self.sizes), np.int64)

@@ -27,7 +27,7 @@ class NameTable(Collection[Hashable], Protocol):
         """Unite the names of two tables; if one holds all names of the other, the result is that table itself."""
 
     def positions(self, other: Any) -> Array:
-        """(n,) position of each name of another table, −1 for names that are not in this one."""
+        """Return the position of each name of another table, (n,); −1 for names that are not in this one."""
 
     def take(self, index: Array) -> NameTable:
         """Select names by ascending positions."""

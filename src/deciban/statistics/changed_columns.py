@@ -55,7 +55,7 @@ class ChangedColumns:
     def __init__(
         self, older: OlderTable | None, width: int, new: Array, at: Array, values: Array, gone: Array = NONE
     ) -> None:
-        """`new` are columns that the older table does not have, `at` those of the values (K, m); both sorted.
+        """Take `new`, columns that the older table does not have, and `at`, the columns of the values (K, m), sorted.
 
         `gone` are columns of the older table that this one does not have, sorted. Without an older table, all other
         columns are zero.

@@ -208,7 +208,7 @@ def _halves(a: Array) -> tuple[Array, Array]:
 def product_digits(
     V: Array, weight: Array | None, codes: Array, left: Array, right: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w·V[:, left]·V[:, right] per class, exactly: class (m,), place (m,) and digits (m, C) of the sums.
+    """Sum w·V[:, left]·V[:, right] per class, exactly: class (m,), place (m,) and digits (m, C) of the sums.
 
     Places without digits are left out; all values must be finite. The digits are those of `carried`.
     """
@@ -243,7 +243,7 @@ def carried(classes: Array, lowest: int, sums: Array) -> tuple[Array, Array, Arr
 
 
 def _range(V: Array, weight: Array | None, left: Array, right: Array) -> tuple[int, int]:
-    """Lowest place of a product of these values, and number of places; 0 places where all values are 0."""
+    """Return the lowest place of a product of these values, and the number of places: 0 if all values are 0."""
     some = V[V != 0]
     if not some.size:
         return 0, 0
@@ -259,7 +259,7 @@ def _range(V: Array, weight: Array | None, left: Array, right: Array) -> tuple[i
 
 
 def _parts(values: Array) -> tuple[Array, Array, list[Array]]:
-    """Sign, exponent, and three limbs of the mantissas."""
+    """Return sign, exponent, and three limbs of the mantissas."""
     fraction, exponent = np.frexp(values)
     whole = np.abs(fraction * 2.0**53).astype(np.int64)
     limbs = [whole & LIMB_MASK, (whole >> LIMB) & LIMB_MASK, whole >> (2 * LIMB)]
@@ -267,7 +267,7 @@ def _parts(values: Array) -> tuple[Array, Array, list[Array]]:
 
 
 def _times(a: list[Array], b: list[Array]) -> list[Array]:
-    """Limbs of a product."""
+    """Return the limbs of a product."""
     out: list[Array] = [np.zeros((), np.int64)] * (len(a) + len(b) - 1)
     for i, x in enumerate(a):
         for j, y in enumerate(b):

@@ -228,7 +228,7 @@ class MatrixDensity(Density):
 
 
 def spread_of(dof: Array | None, K: int) -> Array:
-    """Variance of a Student variate of scale 1, f/(f − 2): of the shape of `dof`; 1 of normal ones, shape (K,)."""
+    """Return the variance of a Student variate of scale 1, f/(f − 2), in the shape of `dof`; ones (K,) if normal."""
     if dof is None:
         return np.ones(K)
     with np.errstate(divide="ignore"):

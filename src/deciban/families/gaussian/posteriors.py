@@ -179,9 +179,9 @@ class MatrixPosterior:
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
+        own, weight = members.own_codes(), members.row_weights()
         root, mean = self.root(), self.mean
         far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
-        own, weight = members.own_codes(), members.row_weights()
         q = distances(X, self.stats.origin, mean, root.whitener, far)
         between = distances(mean, np.zeros(mean.shape[1]), mean, root.whitener, far=False) if self.tied else None
         return self._left_out(q, between, root.log_det, root.pivot, own, weight, rule)
@@ -335,17 +335,17 @@ def _squared_distances(rows: Array, means: Array, precision: Array) -> Array:
 
 # -- one row removed: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ----------------------------------------------------------
 def determinant_without(distance: Array, a: Array) -> Array:
-    """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
+    """Return |Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
     return 1 - a * distance
 
 
 def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> Array:
-    """vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
+    """Return vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
     return np.asarray(distance + a * cross**2 / shrink)
 
 
 def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
-    """(x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
+    """Return (x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
     return step**2 * distance / shrink
 
 

@@ -112,26 +112,26 @@ class OriginSums(Stats):
     @staticmethod
     @abstractmethod
     def _cells(D: int) -> tuple[Array, Array]:
-        """Pairs of columns of `_factors` whose products are summed exactly."""
+        """Return the pairs of columns of `_factors` whose products are summed exactly."""
 
     @staticmethod
     @abstractmethod
     def _cell_count(D: int) -> int:
-        """Number of pairs in `_cells`."""
+        """Return the number of pairs in `_cells`."""
 
     @staticmethod
     @abstractmethod
     def _factors(X: Array) -> Array:
-        """Columns whose products are summed exactly."""
+        """Return the columns whose products are summed exactly."""
 
     @staticmethod
     @abstractmethod
     def _cells_of(features: Array, D: int) -> Array:
-        """Positions of the cells of some features."""
+        """Return the positions of the cells of some features."""
 
     @abstractmethod
     def _far_about(self, origin: Array) -> tuple[Array, Array, Array, Array]:
-        """Classes (G,) with far rows, and their weight, first and second about an origin."""
+        """Return the classes (G,) with far rows, and their weight, first and second sums about an origin."""
 
     @classmethod
     def of(cls, sums: tuple[Array, Array, Array], far: Array, X: Array, members: Members, frame: Frame) -> Self:
@@ -305,7 +305,7 @@ class OriginSums(Stats):
             )
 
     def _unit(self, left: DiagonalStats) -> Array:
-        """(D,) scale of a column, with which the rounding of a constant column is compared."""
+        """Return the scale of each column, with which the rounding of a constant column is compared, (D,)."""
         rows = left.weight.sum(axis=0)
         size = np.sqrt(left.second.sum(axis=0) / np.where(rows > 0, rows, 1.0))
         return np.where(self.reach < LARGEST, self.reach / FAR, np.where(size > 0, size, 1.0))
@@ -334,7 +334,7 @@ class OriginSums(Stats):
 
     @abstractmethod
     def _near_squares(self) -> Array:
-        """(K, D) Σ w(x−o)² of the near rows."""
+        """Return Σ w(x−o)² of the near rows, (K, D)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -363,7 +363,7 @@ class DiagonalStats(OriginSums):
         return self.whole()
 
     def noise(self) -> Array:
-        """(K, D) bound on the rounding error of Σw(x−x̄)²."""
+        """Return a bound on the rounding error of Σw(x−x̄)², (K, D)."""
         return (16 + np.sqrt(np.abs(self.weight))) * EPS * self.second + self.weight * (4 * EPS * self.origin) ** 2
 
     def scatter(self) -> tuple[Array, Array]:
@@ -641,7 +641,7 @@ def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
 
 # -- prior mean and target, from the sums ------------------------------------------------------------------------------
 def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
-    """(D,) mean of all rows."""
+    """Return the mean of all rows, (D,)."""
     each = stats.diagonal()
     n = each.weight.sum(axis=0)
     return np.asarray(each.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
