@@ -102,7 +102,7 @@ class HasLogPrior(Protocol):
         Returns
         -------
         float
-            What rule "map" adds to a log-likelihood.
+            The term that rule "map" adds to a log-likelihood.
         """
 
 
@@ -148,7 +148,7 @@ class Counts(Protocol):
 
 @runtime_checkable
 class HasChoices(Protocol):
-    """Families with choices that sums alone cannot make again."""
+    """Families with choices that cannot be made from sums."""
 
     def chosen_by_labels(self) -> list[str]:
         """List the choices that labels make.

@@ -5,7 +5,7 @@
     f(x|c)        =  θ_b · h_b(x)                  h is uniform within a bin, 1/width
 
 Two more bins lie beyond the outermost edges, with exponential tails, so that the density integrates to one. Edges and
-tails are chosen from the first rows and frozen: bins hold about as many values each, and a frequent value has its own.
+tails are chosen from the first rows and frozen: bins hold about equally many values, and a frequent value has its own.
 
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4, for the probabilities of bins.
 """

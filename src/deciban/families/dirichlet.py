@@ -50,7 +50,7 @@ from deciban.statistics import Array, Members
 Numbers: TypeAlias = Array | float
 N = TypeVar("N", bound=Array | float)
 ROUNDING = 1e-12  # relative error of a difference of sums of weights
-SMALL = 16  # a rising factorial of at most so many factors does not overflow
+SMALL = 16  # factors up to which a rising factorial is computed as a product, which does not overflow
 LARGE = 64.0  # from here on Stirling's series is more accurate than a difference of log-gammas
 REACH = np.log(1e-6), np.log(1e6)  # range in which the strength of a prior is searched
 COARSE, FINE = 2.0**16, 2.0**44
@@ -99,7 +99,7 @@ def log_theta(counts: Array, total: Numbers, alpha: Numbers, alpha0: Numbers, ce
 
 
 def log_in_place(p: Array) -> Array:
-    """Replace an array by its logarithm; zeros are handled apart, because `numpy.log` is slow for them."""
+    """Replace an array by its logarithm; zeros are handled separately, because `numpy.log` is slow for them."""
     p = np.asarray(p)
     zero = p == 0
     some = zero.any()
@@ -421,7 +421,7 @@ def draw_tokens(p: Array, lengths: Array, codes: Array, rng: np.random.Generator
     if total is not None:
         start = np.cumsum(lengths) - lengths
         for t in range(1, int(lengths.max(initial=0))):
-            at = (start + t)[lengths > t]  # token t of every row that has so many
+            at = (start + t)[lengths > t]  # token t of every row with more than t tokens
             copies = at[rng.random(len(at)) < t / (total[codes[row[at]]] + t)]
             token[copies] = token[copies - 1 - rng.integers(0, t, len(copies))]
     counts = sp.coo_array((np.ones(len(row)), (row, token)), (n, V)).tocsr()

@@ -215,8 +215,8 @@ class Interactions(Family[InteractionStats], SeveralParts, HasFoldScores):
     ) -> Array:
         """Return the interactions of each row by the sums without it, shape (P, n, K): its own class differs.
 
-        `sums` (K, M) hold the rows `learnt`, by default all; the scores of the others are those by the sums as they
-        are. `cells` (P, n) are the positions of the rows' cells.
+        `sums` (K, M) hold the rows `learnt`, by default all; other rows are scored by the unchanged sums.
+        `cells` (P, n) are the positions of the rows' cells.
         """
         layout, counts = self.layout, sums.T
         table = density.table if isinstance(density, InteractionDensity) else self._table(counts)
@@ -347,7 +347,7 @@ class Layout:
         return first, second, totals
 
     def interactions(self, counts: Array, strength: float, pseudo_count: float, less: float = 0.0) -> Array:
-        """Return I of each cell from counts (M, K), each without so much of the count of the cell itself."""
+        """Return I of each cell from counts (M, K), with `less` subtracted from the count of the cell itself."""
         tables = counts, *self.marginals(counts)
         left = [left_over(table, less) for table in tables] if less else tables
         return _interaction(left, [share[:, None] for share in self.shares], strength, pseudo_count)

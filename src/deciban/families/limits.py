@@ -169,7 +169,7 @@ def taken(X: Array, members: Members, rows: Array | None) -> tuple[Array, Member
 
 
 def learnt_values(X: Array, limit: Array | None) -> Array:
-    """Return numbers as they are learnt one by one: as `masked`, with a warning if many are absurd."""
+    """Return the numbers that are learnt: as `masked`, with a warning if many are absurd."""
     kept = masked(X, limit)
     if kept is not X:
         warn_if_many(int((np.isnan(kept) & ~np.isnan(X)).any(axis=1).sum()), len(X))

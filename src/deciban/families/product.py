@@ -80,7 +80,7 @@ class Expert:
     columns: Key
     family: Family[Any]
     whole_rows: bool = False  # a row with a gap in one of the columns counts as missing in all
-    alone: bool = False  # its evidence is all that its columns give, not what is beyond their families
+    alone: bool = False  # its score is the whole evidence of its columns, not only the part beyond their families
 
     def encode(self, table: Table) -> Rows:
         """Encode the columns of a table."""
@@ -208,7 +208,7 @@ class ProductDensity(Density):
         return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> BlockRows:
-        """Draw each block by itself: blocks are independent given the class."""
+        """Draw the blocks separately: they are independent given the class."""
         return BlockRows(tuple(density.sample(codes, rng) for density in self.blocks.values()))
 
     def _with(self, X: BlockRows) -> Iterable[tuple[Density, Rows]]:
@@ -516,7 +516,7 @@ class _BlockAccumulator:
 
     @property
     def known(self) -> ProductStats:
-        """Statistics of the blocks, which hold the names that later rows are encoded by."""
+        """Statistics of the blocks, whose names are used to encode later rows."""
         return self._stats(block.known for block in self.blocks)
 
     def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:

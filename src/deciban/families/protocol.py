@@ -143,7 +143,7 @@ class Family(HasParameters, ABC, Generic[S]):
         Returns
         -------
         rows
-            A float array with NaN for missing values, a CSR matrix, codes, or what else the family works on.
+            A float array with NaN for missing values, a CSR matrix, codes, or another form of rows.
         """
         return dense_numbers(X, columns)
 

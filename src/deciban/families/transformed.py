@@ -308,7 +308,7 @@ TRANSFORMS = ("none", "log", "yeo-johnson")
 OUTSIDE = ("refuse", "gap")
 ENOUGH = 4096  # number of rows by which a power is chosen
 POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that independent fits often choose the same
-FAR = 32  # a power is chosen by the values within so many robust scales of the median
+FAR = 32  # robust scales from the median up to which values are used to choose a power
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,9 +324,9 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     power : array-like of shape (n_features,), optional
         Yeo–Johnson power λ, from 0 to 2. If None, it is chosen at the first fit.
     unit : array-like of shape (n_features,), optional
-        What numbers are divided by before a Yeo–Johnson power. If None, it is chosen at the first fit.
+        Divisor of the numbers before a Yeo–Johnson power. If None, it is chosen at the first fit.
     outside : {"refuse", "gap"}, default="refuse"
-        What to do with numbers that have no logarithm: raise an error, or treat them as missing.
+        Treatment of numbers that have no logarithm: raise an error, or count them as missing.
     reach : array-like of shape (n_features,), optional
         Numbers of larger absolute value are treated as missing. If None, there is no limit.
 

@@ -256,7 +256,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows; NaN is a missing value, which adds nothing.
         origin : ndarray of shape (D,)
-            What is subtracted from each row.
+            Point that is subtracted from each row.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows without missing values.
         origin : ndarray of shape (D,)
-            What is subtracted from each row.
+            Point that is subtracted from each row.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows; NaN is a missing value, which adds nothing.
         origin, reach : ndarray of shape (D,)
-            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+            Point that is subtracted from each row, and the largest difference. Of soft members, every row is summed.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows without missing values.
         origin, reach : ndarray of shape (D,)
-            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+            Point that is subtracted from each row, and the largest difference. Of soft members, every row is summed.
 
         Returns
         -------

@@ -112,8 +112,8 @@ class Gaussian(
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
         Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     dof : float, default=0.0
-        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models of older files,
-        which do not hold it, have 2.
+        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models from older
+        files, where it is missing, have 2.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, the medians of the first rows, once there are 32.
     reach : array-like of shape (n_features,), optional
@@ -151,7 +151,7 @@ class Gaussian(
     mean: Array | None = None  # (D,) m0
     scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
     dof: float = field(default=0.0, metadata={"absent": 2.0})  # of the prior: ν0 = strength + D − 1 + dof
-    # sums about different origins can be added, so that families that differ in these alone are equal
+    # sums about different origins can be added, so that families that differ only in these are equal
     origin: Array | None = field(default=None, compare=False)  # (D,)
     reach: Array | None = field(default=None, compare=False)  # (D,)
     limit: Array | None = None  # (D,)
@@ -439,7 +439,7 @@ class Gaussian(
         """Describe the posterior of means and covariances.
 
         Where the target covariance is derived from the same sums, the degrees of freedom are those of the variance
-        estimates: intervals of the mean then hold as often as they say, also after a few rows.
+        estimates: intervals of the mean then have their nominal coverage, also after a few rows.
 
         Parameters
         ----------
@@ -522,13 +522,13 @@ def _axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: b
 def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Gaussian]:
     """Return structures from the fewest to the most parameters, each with the given prior and with stronger ones.
 
-    A target covariance is worth a tenth of the rows of a class, or as many; for tied structures a hundredth or a tenth
-    of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to the
-    spherical one helps where columns hardly vary. A scale that was given is the only target. The covariance of a class
-    is a candidate without shrinkage only if every class has twice as many rows as it has columns.
+    A target covariance is worth a tenth of the rows of a class, or all of them; for tied structures a hundredth or a
+    tenth of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to
+    the spherical one helps where columns hardly vary. A scale that was given is the only target. The covariance of a
+    class is a candidate without shrinkage only if every class has twice as many rows as it has columns.
 
     Leave-one-out holds the prior of all rows. The tied covariance contains each row in the direction of its own class:
-    with few rows for each column, the own class is then told from the others although fresh rows are not.
+    with few rows for each column, left-out rows are then classified better than new rows.
     """
     own_scale = family.scale is not None
     K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)

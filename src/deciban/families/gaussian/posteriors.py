@@ -52,7 +52,7 @@ MOST_DRAWN = 2e7  # values in all draws of covariances
 class Prior:
     """Normal–inverse-Wishart prior with ν0 = strength + D − 1 + dof and Ψ0 = strength × target.
 
-    With dof = 0, the variance of each column by itself has ν0 = strength and ψ0 = strength × target: as many rows.
+    With dof = 0, the variance of each single column has ν0 = strength and ψ0 = strength × target.
     """
 
     kappa: float
@@ -84,7 +84,7 @@ class Estimated:
 
     dof: Array  # of each variance
     rows: Array  # n_c − 1 + strength, the divisor of the scatter
-    more: Array  # n/f − 1: what turns the target S/n into S/f
+    more: Array  # n/f − 1: share of the target S/n that is added to it, so that it is S/f
 
     @classmethod
     def of(cls, n: Array, own: Array, f: Array, strength: float) -> Estimated | None:

@@ -259,7 +259,7 @@ class OriginSums(Stats):
 
     # -- unlearning ------------------------------------------------------------------------------------------------
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        """Refuse what leaves a negative weight or variance, sums without rows, or sums that have lost their digits."""
+        """Refuse rows without which a weight or variance is negative, or sums without rows or digits remain."""
         if self.all_near and other.all_near:
             super()._refuse_negative(other, error)
             was, taken = self.diagonal(), other.diagonal()
@@ -284,7 +284,7 @@ class OriginSums(Stats):
     def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse near rows whose rounding would falsify the variance of the rows that stay.
 
-        A class far from the origin has lost such digits anyway, also in a fit without the rows.
+        A class far from the origin lacks such digits also in a fit without the rows.
         """
         near = self._near_squares()
         taken = other._near_squares()
@@ -608,7 +608,7 @@ def _sorted_values(rows: Array) -> Array:
 
 
 def _without_values(head: Array, taken: Array) -> tuple[Array, bool]:
-    """Remove values from sorted columns; return what is left, and whether one of the values was not there."""
+    """Remove values from sorted columns; return the rest, and whether a value was missing."""
     left, missing = np.full_like(head, np.nan), False
     for d in range(head.shape[1]):
         have, gone = (part[~np.isnan(part)] for part in (head[:, d], taken[:, d]))
