@@ -16,8 +16,8 @@ from cli.terminals import OnTerminal
 from deciban import load
 from deciban.cli.output import CompleteFile
 from deciban.cli.tables import NUMBER
-from deciban.printable import one_line
 from deciban.store.files import create_locked, unlock
+from deciban.terminal import one_line
 from program import PROGRAM, environment, forked
 
 NASTY = "a\x1b]0;owned\x07\x9b2J\rb"

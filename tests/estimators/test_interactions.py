@@ -7,7 +7,7 @@ import pytest
 from deciban import Gaussian, GenerativeClassifier, load
 from deciban.demo import write_table
 from deciban.errors import HyperparameterError, InputError
-from deciban.families.gaps import Gaps
+from deciban.families.bernoulli import Gaps
 from deciban.families.interactions import Interactions
 from deciban.families.product import expert_columns
 from deciban.model.judge import left_out_blocks

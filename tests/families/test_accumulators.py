@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from deciban import Bernoulli, Gaussian, Product, Text, kernels
-from deciban.families.parts import accumulator
+from deciban.families.protocol import accumulator
 from deciban.statistics import Axis, Members
 from deciban.text.counting import TextRows
 

@@ -10,7 +10,7 @@ from sklearn import datasets
 from deciban import GenerativeClassifier
 from deciban.errors import NotAvailableError
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
-from deciban.families.gaussian.structure import _judged, _log_prior_without, _loss, candidates
+from deciban.families.gaussian.family import _judged, _log_prior_without, _loss, candidates
 from deciban.statistics import Members
 from gaussian_truth import blobs, fitted
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deciban.errors import HyperparameterError, NotAvailableError
-from deciban.families.gaps import Gaps
+from deciban.families.bernoulli import Gaps
 from deciban.families.interactions import Cut, Interactions
 from deciban.read.tables import Table
 from deciban.statistics import Axis, Members

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
+from deciban.kernels.latent import Messages, Paths, piece_rows, worth_compiling
 from kernels.agreement import thorough
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deciban.kernels import forced
-from deciban.kernels.digits import product_digits
+from deciban.statistics.exact import product_digits
 
 
 def table(n=25, D=3, seed=0):

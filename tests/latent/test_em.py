@@ -85,9 +85,9 @@ def test_a_bar_needs_a_terminal(capsys):
 def test_a_bar_shows_on_a_terminal_when_it_takes_long(monkeypatch, capsys):
     import sys
 
-    from deciban import progress
+    from deciban import terminal
 
-    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(terminal, "DELAY", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     em.run(halving(), 1.0, 1.0, 100, 1e-3, label="halving")
     assert "halving" in capsys.readouterr().err

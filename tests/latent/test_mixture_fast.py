@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from cases import close
 from deciban import Gaussian, Mixture, Multinomial, kernels
-from deciban.kernels.mixture import mixture_pass, sparse_mixture_pass
+from deciban.kernels.latent import mixture_pass, sparse_mixture_pass
 from deciban.latent import mixture_fit
 from deciban.latent.components import MixtureDensity
 from deciban.latent.mixture_fit import WeightedRows

@@ -8,7 +8,7 @@ import pytest
 
 from deciban import GenerativeClassifier
 from deciban.kernels import forced
-from deciban.kernels.machine_code import VERSION, at_hand, on_disk
+from deciban.kernels.choice import VERSION, at_hand, on_disk
 from deciban.text import documents as reading
 from deciban.text.counting import count_classes, count_documents
 from deciban.text.density import Scorer

@@ -19,8 +19,8 @@ from deciban.cli.mail_client import CODES, NoAnswerError, ask, no_answer, read_t
 from deciban.cli.mail_client import exit_code as code_of_answer
 from deciban.cli.output import Terminal, answer_stream
 from deciban.errors import DecibanError, UsageError
-from deciban.printable import lines
 from deciban.read.mail_header import UNREAD, MailAnswer, header_text, with_header
+from deciban.terminal import lines
 
 Unsure = Annotated[
     float, option("--unsure", "P", "Posterior probability below which an answer is unsure.", min=0, max=1)

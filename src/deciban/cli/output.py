@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from deciban.errors import DecibanError, UsageError
-from deciban.printable import json_text, lines, one_line
+from deciban.terminal import json_text, lines, one_line
 
 if TYPE_CHECKING:
     from rich.text import Text

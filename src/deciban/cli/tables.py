@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deciban.cli.output import answer_stream, is_terminal
 from deciban.errors import UsageError
-from deciban.printable import json_text, lines
+from deciban.terminal import json_text, lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

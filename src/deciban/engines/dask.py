@@ -37,11 +37,11 @@ from deciban.engines.tasks import Addition, Items, Passes, Task, Work, columns_o
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
-from deciban.progress import progress_bar
 from deciban.read.batches import Rows
 from deciban.read.files import check_columns
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
+from deciban.terminal import progress_bar
 
 CONNECT = 10.0  # seconds within which a scheduler must answer
 WINDOW = 3  # tasks that wait on the cluster, for each thread of its workers

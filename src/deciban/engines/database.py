@@ -28,7 +28,6 @@ from deciban.model.fit import Request, check_request, schema_reader
 from deciban.model.fit import fit as fit_alone
 from deciban.model.model import Reader
 from deciban.model.predictor import Predictor
-from deciban.progress import watched
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.columnar import ParquetSource
@@ -36,6 +35,7 @@ from deciban.read.files import ManyFiles, check_columns, open_source
 from deciban.read.places import file_system, is_address, of_fsspec
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
+from deciban.terminal import watched
 
 POSITION = "deciban_position"
 HELD = {"integer": "BIGINT", "decimal": "DOUBLE"}  # types of columns in frames

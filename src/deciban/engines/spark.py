@@ -28,10 +28,10 @@ from deciban.engines.tasks import Addition, Passes, Task, Work
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
-from deciban.progress import watched
 from deciban.read.batches import Rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
+from deciban.terminal import watched
 
 RESULT = "place long, value binary"
 ANSWERS = {"b": BooleanType(), "i": LongType(), "u": LongType(), "f": DoubleType()}  # types of class labels

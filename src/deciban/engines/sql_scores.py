@@ -22,12 +22,11 @@ from scipy.special import gammaln
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import Affine, Blockwise, Offsets
-from deciban.families.bernoulli import BernoulliDensity
+from deciban.families.bernoulli import BernoulliDensity, Gaps
 from deciban.families.binned import Binned
 from deciban.families.categorical import CategoricalDensity
 from deciban.families.cosine_features import STEPS, CosineFeatures, Ramp
 from deciban.families.gamma import CompoundGammaDensity, GammaDensity
-from deciban.families.gaps import Gaps
 from deciban.families.gaussian.densities import (
     DiagonalNormal,
     DiagonalStudent,
@@ -35,14 +34,13 @@ from deciban.families.gaussian.densities import (
     NormalDensity,
     SphericalStudent,
     elliptical,
+    whiten,
 )
 from deciban.families.interactions import Cut, Interactions
-from deciban.families.mapped import MappedDensity
 from deciban.families.poisson import PoissonDensity
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Density
-from deciban.families.transformed import Transformed
-from deciban.linalg import whiten
+from deciban.families.transformed import MappedDensity, Transformed
 from deciban.model.model import Model
 from deciban.statistics import Array
 

@@ -26,17 +26,15 @@ import pyarrow as pa
 
 from deciban.engines.sql_scores import case, literal, name, transformed, within
 from deciban.errors import DecibanError, EngineError
-from deciban.families.bernoulli import Bernoulli, BernoulliStats
+from deciban.families.bernoulli import Bernoulli, BernoulliStats, Gaps
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
-from deciban.families.gaps import Gaps
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
 from deciban.families.interactions import Interactions, InteractionStats
-from deciban.families.mapped import MappedStats
 from deciban.families.poisson import Poisson
 from deciban.families.product import Expert, Product, ProductStats
 from deciban.families.protocol import Family
-from deciban.families.transformed import Transformed
+from deciban.families.transformed import MappedStats, Transformed
 from deciban.model.model import ModelStats, class_axis, collect, lesson
 from deciban.read.batches import Batch
 from deciban.read.columns import NAMES, NUMBERS

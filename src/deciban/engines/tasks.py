@@ -19,8 +19,7 @@ import numpy as np
 import deciban
 from deciban.engines import words
 from deciban.errors import DecibanError, EngineError, InputError, NoRowsError
-from deciban.families.parts import LabelledPart, accumulator
-from deciban.families.protocol import Family
+from deciban.families.protocol import Family, LabelledPart, accumulator
 from deciban.model.fit import gap_in_block
 from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson

@@ -30,7 +30,7 @@ from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import ClassWeightLike, CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
-from deciban.families.protocol import Density, Family, Rule, set_input_tags
+from deciban.families.protocol import Density, Family, Posterior, Rule, brief, set_input_tags
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from deciban.evaluate.report import Evaluation
     from deciban.evidence.explanation import Explanation
-    from deciban.families.posterior import Posterior
     from deciban.model.accumulator import RowAccumulator
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
@@ -350,8 +349,6 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     @property
     def families_(self) -> dict[Any, str]:
         """For each block its family, and why; keys are a column, or a tuple of columns."""
-        from deciban.families.names import brief
-
         model = self.model_
         if isinstance(model.family, Product):
             keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
@@ -1256,7 +1253,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         else:
             from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
             from deciban.model.nested import holds_all_rows, nested_scores
-            from deciban.progress import progress_bar
+            from deciban.terminal import progress_bar
 
             given = self._given(X, y, sample_weight)
             if needs_all_rows(self.model_.family):  # its sums do not show what was learnt

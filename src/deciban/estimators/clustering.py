@@ -18,13 +18,13 @@ from deciban.estimators.parameters import FamilyParameters
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.family import Structure
 from deciban.families.moments import column_covariances, column_moments
+from deciban.families.parameters import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.families.product import BlockRows, Product, places_of
 from deciban.families.protocol import Density, Family, Rows, Rule, set_input_tags
 from deciban.latent.em import NOT_EXACT, Trace
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
 from deciban.model.fit import by_type
-from deciban.ranges import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 from deciban.store.checks import require

@@ -20,6 +20,7 @@ from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.abilities import HasMoments, ability
 from deciban.families.fixed import KnownDensities
 from deciban.families.moments import column_covariances, column_moments
+from deciban.families.parameters import COUNT, JOBS, TOLERANCE, Ranges
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
 from deciban.latent.components import choose_within, free_parameters
@@ -42,7 +43,6 @@ from deciban.latent.sequences import (
     runs_of,
 )
 from deciban.model.model import label_array
-from deciban.ranges import COUNT, JOBS, TOLERANCE, Ranges
 from deciban.read.tables import in_memory
 from deciban.statistics import Additive, Array, Axis
 from deciban.store import save

@@ -21,12 +21,12 @@ from deciban.estimators.parameters import FamilyParameters
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
+from deciban.families.parameters import Ranges
 from deciban.families.protocol import Family, Rule, set_input_tags
 from deciban.latent.hmm_inference import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array
-from deciban.ranges import Ranges
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
 from deciban.store import save

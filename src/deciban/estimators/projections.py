@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
-from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
-from deciban.ranges import COUNT, Ranges
+from deciban.families.gaussian.densities import singular_columns, singular_reasons, whiten
+from deciban.families.gaussian.sums import EPS
+from deciban.families.parameters import COUNT, Ranges
 from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members
 from deciban.store.checks import require

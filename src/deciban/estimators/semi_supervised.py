@@ -43,6 +43,7 @@ from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.decisions import PriorLike, resolve_prior
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_posterior
+from deciban.families.parameters import COUNT, TOLERANCE, Ranges
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
@@ -57,7 +58,6 @@ from deciban.model.cross_fit import distinct, fit_calibration
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.predictor import Predictor
-from deciban.ranges import COUNT, TOLERANCE, Ranges
 from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights

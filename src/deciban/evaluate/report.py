@@ -39,7 +39,7 @@ from deciban.evaluate.intervals import (
 from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
 from deciban.evidence.explanation import count, decibans_text, plain
 from deciban.evidence.scores import Array, llr, log_posterior, log_probability
-from deciban.printable import one_line
+from deciban.terminal import one_line
 
 MAX_LISTED = 3  # confusions, and classes against the rest, in the summary
 MAX_CLASSES = 5  # classes in the first line of the summary

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.scores import Array, convert
-from deciban.printable import one_line
+from deciban.terminal import one_line
 
 MAX_PRINTED_ROWS = 20
 BAR_LENGTH = 30  # characters of the longest bar; where it suffices, a character is a deciban

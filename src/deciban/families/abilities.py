@@ -5,8 +5,8 @@
         found.log_evidence(stats)
 
 A family that has an ability inherits from its protocol. A composite, such as a product of blocks or a transformed
-family, has the methods of all abilities of its parts; `supports(kind)` tells which of them can be used. Ask once, at a
-fit, not for every row.
+family, has the methods of all abilities of its parts; `supports(kind)` tells which of them can be used. Call
+`ability` once per fit, not for every row.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from deciban.statistics import Array, Members, Stats
 if TYPE_CHECKING:
     import numpy as np
 
-    from deciban.families.parts import Passes
-    from deciban.families.posterior import Posterior
-    from deciban.families.protocol import Density, Rows, Rule
+    from deciban.families.protocol import Density, Passes, Posterior, Rows, Rule
 
 A = TypeVar("A")
 
@@ -104,7 +102,7 @@ class HasLogPrior(Protocol):
         Returns
         -------
         float
-            What rule "map" adds to a log-likelihood.
+            The term that rule "map" adds to a log-likelihood.
         """
 
 
@@ -150,7 +148,7 @@ class Counts(Protocol):
 
 @runtime_checkable
 class HasChoices(Protocol):
-    """Families with choices that sums alone cannot make again."""
+    """Families with choices that cannot be made from sums."""
 
     def chosen_by_labels(self) -> list[str]:
         """List the choices that labels make.
@@ -255,7 +253,7 @@ class HasCandidates(Protocol):
         """
 
     def read(self, X: Rows) -> None:
-        """Read rows that will be summed and scored, so that they are read once; what was read is kept with them.
+        """Read rows before they are summed and scored; the result is kept with the rows, so that they are read once.
 
         Parameters
         ----------
@@ -322,7 +320,7 @@ class RunningSums(Protocol):
 
     @property
     def known(self) -> Any:
-        """Statistics that hold the names which later rows are encoded by; None where any name is taken."""
+        """Statistics whose names are used to encode later rows; None if all names are accepted."""
 
     def choose(self, X: Rows, members: Members, rule: Rule) -> None:
         """Let the family make its open choices from the first rows and their sums."""
@@ -411,7 +409,7 @@ class RefinesParts(Protocol):
 
 @runtime_checkable
 class HasSubset(Protocol):
-    """Families made of others, which know where the columns of each stand."""
+    """Families made of others, which hold the columns of each."""
 
     def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
         """Select some of the columns, in the order given.
@@ -597,7 +595,7 @@ class HasMoments(Protocol):
     """Density of numbers with a mean and a variance for each feature."""
 
     def moments(self) -> tuple[Array, Array]:
-        """Means and variances in the units of the data, shape (K, D) each; inf where there is none."""
+        """Return means and variances in the units of the data, shape (K, D) each; inf where there is none."""
 
 
 @runtime_checkable
@@ -605,7 +603,7 @@ class HasCovariances(Protocol):
     """Density of numbers whose features depend on each other."""
 
     def covariances(self) -> Array:
-        """Covariances in the units of the data, shape (K, D, D); inf where there is none."""
+        """Return covariances in the units of the data, shape (K, D, D); inf where there is none."""
 
 
 @runtime_checkable
@@ -673,7 +671,7 @@ ONE_PART_IS_ENOUGH = (
 
 
 def ability(thing: object, kind: type[A]) -> A | None:
-    """Return `thing` if it has the ability, its parts included where they matter; otherwise None.
+    """Return `thing` if it has the ability, and if a composite's parts support it; otherwise None.
 
     >>> from deciban import Bernoulli, Binned, Product, Text
     >>> ability(Product({"a": Bernoulli(), "b": Bernoulli()}), HasEvidence) is not None
@@ -688,7 +686,7 @@ def ability(thing: object, kind: type[A]) -> A | None:
 
 @cache
 def _members(kind: type) -> tuple[str, ...]:
-    """Return the names that a protocol asks for; isinstance collects them anew each time, in tens of microseconds."""
+    """Return the members of a protocol; `isinstance` would collect them at each call, in tens of microseconds."""
     return tuple(name for name in vars(kind) if not name.startswith("_"))
 
 
@@ -698,7 +696,7 @@ def needs_all_rows(family: object) -> bool:
 
 
 def parts_support(parts: Sequence[object], kind: type) -> bool:
-    """Whether a composite of these parts has an ability: if one part has it, or if all must have it and do."""
+    """Whether a composite of these parts has an ability: one part is enough for some, the others need all parts."""
     have = (ability(part, kind) is not None for part in parts)
     return any(have) if kind in ONE_PART_IS_ENOUGH else all(have)
 

@@ -8,6 +8,10 @@
 Dense columns sum ones and zeros separately: missing values are allowed, and log(1 − p) keeps its digits. Sparse
 columns sum ones and the rows of each class: a feature first seen in a later batch was 0 in all rows before.
 
+`Gaps` has the same model for whether the value of a column is missing. It is an expert beside the families of the
+columns, to which a missing value adds nothing: gaps are evidence where they are more common in one class than in
+another.
+
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.4.
 """
 
@@ -33,9 +37,9 @@ from deciban.families.dirichlet import (
     marginals,
     require_modes,
 )
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Posterior, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refuse
+from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Labels, Members, Stats, summed
 
 BLOCK = 2**20  # values in a block of rows
@@ -154,7 +158,7 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
         return replace(self, a=a, b=b)
 
     def _logs(self, ones: Array, zeros: Array, rule: Rule) -> tuple[Array, Array]:
-        """Log p and log(1 − p), (K, D) each."""
+        """Return log p and log(1 − p), (K, D) each."""
         total, both = ones + zeros, self.a + self.b
         return log_theta(ones, total, self.a, both, 2, rule), log_theta(zeros, total, self.b, both, 2, rule)
 
@@ -298,7 +302,7 @@ class BernoulliDensity(Density):
         return self.p, np.exp(self.log_on + self.log_off)
 
     def parts(self, X: Matrix) -> Array:
-        """Log probability of each value, shape (n, K, D); 0 where it is missing."""
+        """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         x = (X.toarray() if is_sparse(X) else X)[:, None, :]
         return _of_values(x, self.log_on, self.log_off)
 
@@ -343,7 +347,45 @@ def _or_impossible(log_p: Array) -> Array:
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows that hold about BLOCK values each."""
+    """Yield slices of n rows that hold about BLOCK values each."""
     step = max(1, BLOCK // max(width, 1))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
+
+
+# -- missing values as evidence ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Gaps(Bernoulli):
+    """Whether each column has a value; columns independent given the class.
+
+    Parameters
+    ----------
+    a : float, default=1.0
+        Pseudo-count of gaps.
+    b : float, default=1.0
+        Pseudo-count of values.
+
+    Examples
+    --------
+    >>> Gaps().encode(Table.of([[1.0, None], [2.0, 3.0]]), ["x", "y"]).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+
+    def encode(self, X: Input, columns: Sequence[str], stats: Stats | None = None) -> Array:
+        """Return 1 where a value is missing, else 0, shape (n, D)."""
+        table, at = (X.table, X.positions) if isinstance(X, Columns) else (Table.of(X), None)
+        at = range(table.shape[1]) if at is None else at
+        return np.stack([missing(table, j) for j in at], axis=1).astype(float)
+
+
+def missing(table: Table, column: int) -> Array:
+    """Return whether each value of a column is missing, shape (n,) of bool."""
+    values = table.pick([column])
+    if hasattr(values, "values") and hasattr(values, "names"):  # codes of categories
+        return np.asarray(values.values[:, 0] < 0)
+    values = np.asarray(values)[:, 0]
+    if values.dtype.kind in "fc":
+        return np.asarray(np.isnan(values))
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    return np.array([value is None or value != value for value in values.tolist()], dtype=bool)

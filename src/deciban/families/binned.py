@@ -5,7 +5,7 @@
     f(x|c)        =  θ_b · h_b(x)                  h is uniform within a bin, 1/width
 
 Two more bins lie beyond the outermost edges, with exponential tails, so that the density integrates to one. Edges and
-tails are chosen from the first rows and frozen: bins hold about as many values each, and a frequent value has its own.
+tails are chosen from the first rows and frozen: bins hold about equally many values, and a frequent value has its own.
 
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4, for the probabilities of bins.
 """
@@ -24,8 +24,8 @@ from deciban.families import limits
 from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
 from deciban.families.dirichlet import left_over, log_theta
-from deciban.families.mapped import MappedFamily
 from deciban.families.protocol import Family
+from deciban.families.transformed import MappedFamily
 from deciban.read.categories import MISSING, Codes
 from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members
@@ -60,7 +60,7 @@ class Binned(MappedFamily, HasChoices):
     bins: int = 10
     _: KW_ONLY
     pseudo_count: float | str = 1.0  # α
-    edges: Sequence[Sequence[float]] | None = None  # made tuples
+    edges: Sequence[Sequence[float]] | None = None  # converted to tuples
     tails: Array | None = None  # (D,)
     limit: Array | None = field(default=None, repr=False)  # (D,)
 
@@ -180,7 +180,7 @@ class Binned(MappedFamily, HasChoices):
 
 
 def _map_of(edges: Sequence[Sequence[float]], tails: Array) -> Array:
-    """(D, 1 + most edges): the tail, then the edges, the last one repeated."""
+    """Return the map (D, 1 + most edges): the tail, then the edges, the last one repeated."""
     if len(edges) != len(tails):
         raise HyperparameterError(
             f"edges of {len(edges)} columns and tails of {len(tails)}: give both for each column."
@@ -196,7 +196,7 @@ def _are_between_whole_numbers(edges: Array) -> bool:
 
 
 def _edges(row: Array) -> Array:
-    """The edges in one row of the map."""
+    """Return the edges in one row of the map."""
     return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from math import prod
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
@@ -45,8 +44,7 @@ from deciban.families.dirichlet import (
     marginals,
     require_modes,
 )
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, require_rows
+from deciban.families.protocol import Density, Family, Input, Posterior, Rule, require_rows
 from deciban.kernels.rows import distinct_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
@@ -233,7 +231,7 @@ class Categorical(
         return separate(axis, counts, family._prior(len(axis.parts)), self.open)
 
     def _prior(self, D: int) -> float | list[Array]:
-        """α as one number, or as numbers for each feature."""
+        """Return α as one number, or as numbers for each feature."""
         if self.base is not None:
             return [self.pseudo_count * np.asarray(base) for base in per_feature(self.base, D)]
         return per_feature(self.pseudo_count, D) if isinstance(self.pseudo_count, tuple) else self.pseudo_count
@@ -265,7 +263,8 @@ class Categorical(
         if w is None:  # the same change for all rows of one class and category
             table, left = support.left_out(np.arange(M)[:, None], np.arange(K), 1.0, rule)
             values = density.codes(X)
-            scores, own = density.log_density(X, values), replace(density, log_p=table).scores(values)[rows, codes]
+            own = kernels.category_scores(values, table, support.axis.starts, support.axis.sizes, density.unseen)
+            scores, own = density.log_density(X, values), own[rows, codes]
             alone = np.r_[left.ravel() < support.cells[support.table], np.zeros(len(density.rows) - M, dtype=bool)]
             index = density.places(values) if alone.any() else np.zeros((len(rows), 0), dtype=np.intp)
             fewer = rows[alone[index].any(axis=1)]
@@ -553,6 +552,15 @@ class CategoricalDensity(Density):
     unseen: Array  # (D, K)  log probability of any other category
     unlisted: Array | int = 0  # (D,)  number of cells in the support that are not listed
     features: tuple[Axis, ...] | None = None  # joint table: categories of each feature
+    # (M + 1 + D, K)  score of a value: listed cells, then missing, then a category not listed in each table
+    rows: Array = field(init=False, repr=False)
+    positions: list[dict[Any, int]] = field(init=False, repr=False)  # of the names in each table
+
+    def __post_init__(self) -> None:
+        rows = np.concatenate([self.log_p, np.zeros((1, self.K)), self.unseen])
+        positions = [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "positions", positions)
 
     @property
     def K(self) -> int:
@@ -568,39 +576,30 @@ class CategoricalDensity(Density):
         """Names of the listed cells of each table; tuples if it is joint."""
         return tuple(tuple(part.names) for part in self.axis.parts)
 
-    @cached_property
-    def rows(self) -> Array:
-        """(M + 1 + D, K) score of a value: listed cells, then missing, then a category not listed in each table."""
-        return np.concatenate([self.log_p, np.zeros((1, self.K)), self.unseen])
-
     def encode(self, X: Input, columns: Sequence[str]) -> Codes:
         """Convert names to codes."""
         return encode_categories(X, columns)
 
     def codes(self, X: Codes) -> Array:
-        """(n, D) position of each value in its table; −1 where missing, the number of listed cells if not listed."""
-        return (X if self.features is None else X.combined()).on(self._places)
-
-    @cached_property
-    def _places(self) -> list[dict[Any, int]]:
-        return [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
+        """Return the position of each value in its table, (n, D); −1 if missing, the number of cells if not listed."""
+        return (X if self.features is None else X.combined()).on(self.positions)
 
     def places(self, codes: Array) -> Array:
-        """(n, D) position in `rows` of the score of each value, by its code."""
+        """Return the position in `rows` of the score of each value, by its code, (n, D)."""
         M = len(self.log_p)
         absent = np.where(codes == -1, M, M + 1 + np.arange(codes.shape[1]))
         return np.where((codes >= 0) & (codes < self.axis.sizes), codes + self.axis.starts, absent)
 
     def index(self, X: Codes) -> Array:
-        """(n, D) position of each value's score in `rows`."""
+        """Return the position of each value's score in `rows`, (n, D)."""
         return self.places(self.codes(X))
 
     def scores(self, codes: Array) -> Array:
-        """(n, K) log densities of values by their codes."""
+        """Return log densities of values by their codes, (n, K)."""
         return kernels.category_scores(codes, self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
 
     def log_density(self, X: Codes, values: Array | None = None) -> Array:
-        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses.
+        """Return the sum over tables; a missing value adds 0. Joint tables are summed over features that a row misses.
 
         `values` are the codes of X, for callers that have them.
         """
@@ -610,7 +609,7 @@ class CategoricalDensity(Density):
         return scores
 
     def with_gaps(self, X: Codes) -> Array:
-        """(n,) whether a row misses some, but not all, features of a joint table."""
+        """Return whether each row misses some, but not all, features of a joint table, (n,)."""
         if not self.features:
             return np.zeros(len(X.values), dtype=bool)
         missing = X.values < 0

@@ -28,7 +28,7 @@ from deciban.errors import HyperparameterError, InputError
 from deciban.families import limits
 from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.gaussian import Gaussian
-from deciban.families.gaussian.structure import AnyGaussianStats
+from deciban.families.gaussian.family import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
 from deciban.read.categories import encode_categories
 from deciban.read.numbers import Matrix
@@ -41,12 +41,12 @@ MOST_WORK = 1.5e8  # multiplications per candidate; with more rows, an even sele
 GAIN = 1.0  # nats over all rows for which a weaker shrinkage is preferred
 STEPS = 2.0**10  # features are multiples of 1/STEPS, so that sums of their products have no rounding error
 BLOCK_ROWS = 1024  # rows whose features are computed at a time, so that they stay in the cache
-SCALES = 2.0 ** np.arange(-6, 4)  # of the scores, among which the best is taken for each candidate
+SCALES = 2.0 ** np.arange(-6, 4)  # factors of the scores; each candidate is judged at its best factor
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """How the values of a column become numbers of a common scale: by knots, or by the names of categories."""
+    """Map of the values of a column to a common scale: by knots of numbers, or by the names of categories."""
 
     knots: tuple[float, ...] = ()  # values at which the score is known; linear between them, constant beyond
     scores: tuple[float, ...] = ()  # normal scores of the knots
@@ -195,7 +195,7 @@ class CosineFeatures(Gaussian, SeveralParts, HasFoldScores):
         return best
 
     def select(self, features: Array) -> CosineFeatures:
-        """Refuse: a feature has all columns."""
+        """Refuse: each feature depends on all columns."""
         raise InputError("features of all columns cannot be restricted to some of them.")
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -222,14 +222,15 @@ class CosineFeatures(Gaussian, SeveralParts, HasFoldScores):
             left = replace(
                 stats, weight=stats.weight - weights[f], first=stats.first - first[f], second=stats.second - second[f]
             )
-            others = Members.hard(codes, members.classes, np.where(fold == f, 0.0, weight))  # of weight 0: as it is
+            # a row of weight 0 is scored by the sums as they are
+            others = Members.hard(codes, members.classes, np.where(fold == f, 0.0, weight))
             scores = np.zeros((n, K))
             scores[seen] = self._posterior(left, rule).leave_one_out(rows, others, rule)
             yield [scores]
 
     def restricted(self, stats: Any, features: Array) -> tuple[CosineFeatures, Any] | None:
         same = np.array_equal(features, np.arange(len(self.ramps)))
-        return (self, stats) if same else None  # a feature has all columns
+        return (self, stats) if same else None  # each feature depends on all columns
 
 
 def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
@@ -245,7 +246,7 @@ def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
     return least
 
 
-@lru_cache(32)  # answers to one row at a time need them again and again
+@lru_cache(32)  # answers for single rows reuse them
 def _phases(count: int) -> Array:
     phases = 2 * np.pi * _uniform(count, 1)
     phases.flags.writeable = False
@@ -263,7 +264,7 @@ def _normal(width: int, count: int) -> Array:
 
 
 def _uniform(count: int, stream: int) -> Array:
-    """Return numbers in (0, 1) that look random, the same on every machine (SplitMix64), shape (count,)."""
+    """Return pseudo-random numbers in (0, 1), the same on every machine (SplitMix64), shape (count,)."""
     state = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 32)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

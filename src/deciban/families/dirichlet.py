@@ -32,8 +32,8 @@ distribution, 2000, for the strength.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -43,15 +43,14 @@ from scipy.special import gammaln, xlogy
 
 from deciban import kernels
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Input, Rule
+from deciban.families.protocol import Density, Input, Marginal, Posterior, Rule
 from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, row_sums
 from deciban.statistics import Array, Members
 
 Numbers: TypeAlias = Array | float
 N = TypeVar("N", bound=Array | float)
 ROUNDING = 1e-12  # relative error of a difference of sums of weights
-SMALL = 16  # a rising factorial of at most so many factors does not overflow
+SMALL = 16  # factors up to which a rising factorial is computed as a product, which does not overflow
 LARGE = 64.0  # from here on Stirling's series is more accurate than a difference of log-gammas
 REACH = np.log(1e-6), np.log(1e6)  # range in which the strength of a prior is searched
 COARSE, FINE = 2.0**16, 2.0**44
@@ -100,7 +99,7 @@ def log_theta(counts: Array, total: Numbers, alpha: Numbers, alpha0: Numbers, ce
 
 
 def log_in_place(p: Array) -> Array:
-    """Replace an array by its logarithm; zeros are handled apart, because `numpy.log` is slow for them."""
+    """Replace an array by its logarithm; zeros are handled separately, because `numpy.log` is slow for them."""
     p = np.asarray(p)
     zero = p == 0
     some = zero.any()
@@ -159,7 +158,7 @@ def _column(x: Array, a: Array) -> Array:
 
 
 def _log_rising_large(a: Array, x: Array) -> Array:
-    """Stirling's series of both gammas, subtracted term by term."""
+    """Subtract Stirling's series of both log-gammas, term by term."""
     return np.asarray((a - 0.5) * np.log1p(x / a) + x * np.log(a + x) - x + _stirling(a + x) - _stirling(a))
 
 
@@ -264,7 +263,7 @@ def log_factorial(x: ArrayLike) -> Array:
 
 @cache
 def log_factorials() -> Array:
-    """(1024, 2) log-factorials of 0, 1, 2, …, in integer multiples of 2⁻¹⁶ and 2⁻⁴⁴."""
+    """Return the log-factorials of 0, 1, 2, …, in integer multiples of 2⁻¹⁶ and 2⁻⁴⁴, (1024, 2)."""
     return _units(gammaln(np.arange(TABLE) + 1.0)).astype(np.int64)
 
 
@@ -284,7 +283,7 @@ DENSE = 1000  # number of words up to which sampled rows are dense
 
 
 def log_coefficient(X: Matrix) -> Array:
-    """(n, 2) log L!/Πx! of each row, as two numbers whose sums are exact (see `log_factorial`)."""
+    """Return log L!/Πx! of each row, as two numbers whose sums are exact (see `log_factorial`), (n, 2)."""
     looked_up = kernels.row_lookups(X.data, X.indptr, log_factorials()) if is_sparse(X) else None
     if looked_up is not None:
         length, words = looked_up
@@ -297,7 +296,7 @@ def log_coefficient(X: Matrix) -> Array:
 
 
 def class_counts(X: Matrix, members: Members) -> tuple[Array, Array]:
-    """(K, V) Σ w·x and (K, 2) Σ w·log L!/Πx!; in one pass over CSR rows with hard members."""
+    """Return Σ w·x (K, V) and Σ w·log L!/Πx! (K, 2); in one pass over CSR rows with hard members."""
     found = None
     if is_sparse(X) and members.codes is not None:
         classes = members.codes, members.weight, members.K
@@ -370,14 +369,15 @@ class PolyaDensity(GivenLength):
     concentration: Array  # (V, K) α + N
     total: Array  # (K,) Σ(α + N)
     length: Array  # (K,)
+    log_concentration: Array = field(init=False, repr=False)  # (V, K)
+
+    def __post_init__(self) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # numbers from a file are checked later
+            object.__setattr__(self, "log_concentration", np.log(self.concentration))
 
     @property
     def K(self) -> int:
         return len(self.total)
-
-    @cached_property
-    def _log_concentration(self) -> Array:
-        return np.log(self.concentration)
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K); counts of 1 add log a, larger ones a rising factorial."""
@@ -386,7 +386,7 @@ class PolyaDensity(GivenLength):
         once = x == 1
         starts = np.r_[0, np.cumsum(np.bincount(row[once], minlength=n))]
         single = sp.csr_array((x[once], word[once], starts), (n, V))
-        scores = linear_scores(single, self._log_concentration, np.zeros(self.K))
+        scores = linear_scores(single, self.log_concentration, np.zeros(self.K))
         rising = log_rising_counts(self.concentration[word[~once]], x[~once])
         more = sp.csr_array((np.ones(len(rising)), (row[~once], np.arange(len(rising)))), (n, len(rising)))
         return np.asarray(scores + more @ rising - log_rising(self.total, row_sums(X)[:, None]))
@@ -421,7 +421,7 @@ def draw_tokens(p: Array, lengths: Array, codes: Array, rng: np.random.Generator
     if total is not None:
         start = np.cumsum(lengths) - lengths
         for t in range(1, int(lengths.max(initial=0))):
-            at = (start + t)[lengths > t]  # token t of every row that has so many
+            at = (start + t)[lengths > t]  # token t of every row with more than t tokens
             copies = at[rng.random(len(at)) < t / (total[codes[row[at]]] + t)]
             token[copies] = token[copies - 1 - rng.integers(0, t, len(copies))]
     counts = sp.coo_array((np.ones(len(row)), (row, token)), (n, V)).tocsr()

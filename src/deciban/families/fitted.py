@@ -1,4 +1,4 @@
-"""A family fitted without classes: one coin, one die, one Gaussian."""
+"""A family fitted without classes, for example one coin or one Gaussian."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability, with_frame
-from deciban.families.posterior import Posterior
 from deciban.families.product import BlockRows, footprint, without_ability
-from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
+from deciban.families.protocol import Density, Family, Input, Posterior, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
 from deciban.statistics import Additive, Array, Members, Ragged, Stats
 from deciban.statistics.members import collect_checked

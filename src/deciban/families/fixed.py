@@ -71,7 +71,7 @@ class Released(Family[ReleasedStats]):
     names: Stats  # the names along the axes of the sums, without the sums
 
     def supports(self, kind: type) -> bool:
-        """Refusals are answered here; lengths and shared parameters by the family."""
+        """Whether the released family has the ability; choices and subsets are refused here."""
         return kind in (HasChoices, HasSubset) or ability(self.family, kind) is not None
 
     def encode(self, X: Input, columns: Sequence[str], stats: ReleasedStats | None = None) -> Rows:
@@ -83,7 +83,7 @@ class Released(Family[ReleasedStats]):
         self.family.check(X, columns, learning)
 
     def collect(self, X: Rows, members: Members) -> ReleasedStats:
-        """Refuse."""
+        """Refuse: a released model does not learn."""
         refuse()
 
     def estimate(self, stats: ReleasedStats, rule: Rule) -> Density:
@@ -93,19 +93,19 @@ class Released(Family[ReleasedStats]):
         return self.density
 
     def choose(self, stats: ReleasedStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Refuse."""
+        """Refuse: the choices of a released model are kept."""
         refuse("choose anew")
 
     def keep_choices(self, chosen: Family[Any], with_rows: bool) -> Self:
-        """Refuse."""
+        """Refuse: the choices of a released model are kept."""
         refuse("choose anew")
 
     def chosen_by_labels(self) -> list[str]:
-        """Return nothing: no row can be left out."""
+        """Return no choices: a released family makes none."""
         return []
 
     def subset(self, stats: Stats, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
-        """Refuse."""
+        """Refuse: there are no sums to select from."""
         refuse()
 
     def lengths(self, X: Rows) -> Array:
@@ -127,11 +127,11 @@ class Released(Family[ReleasedStats]):
     def left_out_parts(
         self, stats: Stats, X: Rows, members: Members, rule: Rule, density: Density | None = None
     ) -> list[Array]:
-        """Refuse."""
+        """Refuse: there are no sums to subtract a row from."""
         refuse("leave rows out")
 
     def restricted(self, stats: Stats, features: Array) -> tuple[Any, Any] | None:
-        """Refuse."""
+        """Refuse: there are no sums to select from."""
         refuse()
 
     @property
@@ -145,7 +145,7 @@ class Released(Family[ReleasedStats]):
 
 
 def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
-    """Return family and statistics of a released model; blocks stay blocks, so that explanations stay the same."""
+    """Return family and statistics of a released model; a product keeps its blocks, for explanations."""
     if isinstance(family, Released):
         return family, stats
     if not isinstance(family, Product):
@@ -217,7 +217,7 @@ class SideBySide(Density):
         return len(self.parts_)
 
     def supports(self, kind: type) -> bool:
-        """Whether every density has the ability; for parts, a density without parts counts as one part."""
+        """Whether every density has the ability; a density that is no sum over features counts as one part."""
         return kind is HasParts or parts_support(self.parts_, HasMoments if kind is HasCovariances else kind)
 
     def log_density(self, X: Rows) -> Array:

@@ -26,8 +26,7 @@ from scipy.special import betaln, gammaln, polygamma, psi, xlogy
 from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
@@ -137,13 +136,13 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         return replace(self, shape=shape, b=b)
 
     def _prior(self, stats: GammaStats) -> tuple[Array, Array]:
-        """Shape α and prior rate b, (D,) each; open values are derived from these sums."""
+        """Return the shape α and the prior rate b, (D,) each; open values are derived from these sums."""
         chosen = self.resolve(stats)
         D = stats.weight.shape[1]
         return np.broadcast_to(np.asarray(chosen.shape), D), np.broadcast_to(np.asarray(chosen.b), D)
 
     def _posterior(self, stats: GammaStats) -> tuple[Array, Array, Array]:
-        """Shape α and the Gamma posterior of the rates, (K, D) each."""
+        """Return the shape α and the Gamma posterior of the rates, (K, D) each."""
         shape, b = self._prior(stats)
         return np.tile(shape, (len(stats.weight), 1)), self.a + stats.weight * shape, b + stats.total
 

@@ -41,7 +41,7 @@ CACHED_CELLS = 2**15  # positions that are computed at a time
 
 @dataclass(frozen=True)
 class Cut:
-    """How the values of a column become levels: by edges between numbers, or by the names of categories."""
+    """Map of the values of a column to levels: by edges between numbers, or by the names of categories."""
 
     edges: tuple[float, ...] | None = None  # level of a number: how many edges are at most as large
     names: tuple[Any, ...] = ()  # level of a category: its position; all other categories have the last level
@@ -205,7 +205,7 @@ class Interactions(Family[InteractionStats], SeveralParts, HasFoldScores):
             return None  # the order of the columns, and so of the cells, changes
         return replace(family, cuts=tuple(self.cuts[j] for j in features), pairs=tuple(pairs)), sums  # type: ignore[arg-type]
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def _parts(self, pairs: Array) -> list[Array]:
         """Return scores of pairs (P, n, K) and of averaged one-dependence estimators, shape (n, K) each."""
         return [*pairs, self.layout.one_dependence(pairs)] if self.averaged else list(pairs)
@@ -215,8 +215,8 @@ class Interactions(Family[InteractionStats], SeveralParts, HasFoldScores):
     ) -> Array:
         """Return the interactions of each row by the sums without it, shape (P, n, K): its own class differs.
 
-        `sums` (K, M) hold the rows `learnt`, by default all; the scores of the others are those by the sums as they
-        are. `cells` (P, n) are the positions of the rows' cells.
+        `sums` (K, M) hold the rows `learnt`, by default all; other rows are scored by the unchanged sums.
+        `cells` (P, n) are the positions of the rows' cells.
         """
         layout, counts = self.layout, sums.T
         table = density.table if isinstance(density, InteractionDensity) else self._table(counts)
@@ -347,7 +347,7 @@ class Layout:
         return first, second, totals
 
     def interactions(self, counts: Array, strength: float, pseudo_count: float, less: float = 0.0) -> Array:
-        """Return I of each cell from counts (M, K), each without so much of the count of the cell itself."""
+        """Return I of each cell from counts (M, K), with `less` subtracted from the count of the cell itself."""
         tables = counts, *self.marginals(counts)
         left = [left_over(table, less) for table in tables] if less else tables
         return _interaction(left, [share[:, None] for share in self.shares], strength, pseudo_count)

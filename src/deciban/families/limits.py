@@ -19,17 +19,17 @@ from deciban.read.reservoir import chosen_rows
 from deciban.statistics import Array, Members
 
 SCALES = 2.0**10  # robust scales from the median beyond which numbers are absurd
-LOG_SCALES = 8.0  # and for positive numbers so many robust scales of their logarithms
-WIDEN = 2.0**10  # by how much a scale may grow for values that more than 1.5 % of the rows have
-WIDEN_LOG = 4.0  # and a scale of logarithms
+LOG_SCALES = 8.0  # the same for the logarithms of positive numbers
+WIDEN = 2.0**10  # largest factor of a scale for values that more than 1.5 % of the rows have
+WIDEN_LOG = 4.0  # the same for a scale of logarithms
 GRID = 4  # limits are powers of 2^GRID
 NO_LIMIT = 2.0**1000
-FEWEST_ROWS = 32  # that are needed for a limit
-ROWS_OF_SCALE = 1024  # by which the scale of a column is judged
+FEWEST_ROWS = 32  # rows from which a limit is computed
+ROWS_OF_SCALE = 1024  # most rows from which the scale of a column is computed
 QUANTILES = (0.015, 0.16, 0.5, 0.84, 0.985)
 MANY = 0.05  # share of the rows of a batch with absurd numbers above which a warning is given
-SMALL = 2**14  # numbers that are compared with their limits one by one; in larger tables, distances are compared first
-NONE = np.zeros((1, 1), dtype=bool)
+SMALL = 2**14  # numbers of a table up to which each is compared with its limit; in larger ones, distances are
+NONE = np.zeros((1, 1), dtype=bool)  # no number is absurd
 
 
 def limits_of(X: Array) -> Array | None:
@@ -93,7 +93,7 @@ def within(x: Array, limit: float | None) -> Array:
 
 
 def beyond(X: Array, limit: Array | None) -> Array:
-    """(n, D) whether numbers are absurd, or one False if none is; missing and infinite values are not."""
+    """Return whether numbers are absurd, (n, D), or one False if none is; missing and infinite values are not."""
     if limit is None:
         return NONE
     if len(limit) != X.shape[1]:
@@ -146,7 +146,7 @@ def least_square(limit: Array, mean: Array, variance: Array) -> float:
 
 
 def warn_if_many(absurd: int, rows: int) -> None:
-    """Warn that more than a twentieth of the rows to be learnt have absurd numbers: they may be real."""
+    """Warn that more than a twentieth of the rows to be learnt have absurd numbers: these numbers may be right."""
     if rows >= FEWEST_ROWS and absurd > MANY * rows:
         warnings.warn(
             f"{absurd:,} of {rows:,} rows have numbers beyond the limits that the first rows set, which count as "
@@ -169,7 +169,7 @@ def taken(X: Array, members: Members, rows: Array | None) -> tuple[Array, Member
 
 
 def learnt_values(X: Array, limit: Array | None) -> Array:
-    """Return numbers as they are learnt one by one: as `masked`, with a warning if many are absurd."""
+    """Return the numbers that are learnt: as `masked`, with a warning if many are absurd."""
     kept = masked(X, limit)
     if kept is not X:
         warn_if_many(int((np.isnan(kept) & ~np.isnan(X)).any(axis=1).sum()), len(X))

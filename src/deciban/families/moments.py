@@ -21,7 +21,7 @@ class Moments(NamedTuple):
 
 
 def blocks_of_density(density: Density) -> list[Density]:
-    """Return the densities of the blocks of a table; a density that is no product is one block."""
+    """Return the densities of the blocks of a table; another density than a product is the only block."""
     return list(density.blocks.values()) if isinstance(density, ProductDensity) else [density]
 
 

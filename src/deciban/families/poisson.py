@@ -29,8 +29,7 @@ from deciban.families.abilities import (
     HasPosterior,
 )
 from deciban.families.dirichlet import log_factorial, log_rising
-from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
@@ -176,7 +175,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         return np.asarray(scores)
 
     def _left_out_own(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
-        """(n, D) log probability of each value in the class of its row, without the row; 0 where missing."""
+        """Return the log probability of each value in its row's class, without the row, (n, D); 0 where missing."""
         own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)

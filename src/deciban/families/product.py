@@ -42,9 +42,18 @@ from deciban.families.abilities import (
     parts_support,
     with_frame,
 )
-from deciban.families.parts import BlockOfPart, Passes, accumulator
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rows, Rule, replaced
+from deciban.families.protocol import (
+    BlockOfPart,
+    Density,
+    Family,
+    Input,
+    Passes,
+    Posterior,
+    Rows,
+    Rule,
+    accumulator,
+    replaced,
+)
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested
 
@@ -71,7 +80,7 @@ class Expert:
     columns: Key
     family: Family[Any]
     whole_rows: bool = False  # a row with a gap in one of the columns counts as missing in all
-    alone: bool = False  # its evidence is all that its columns give, not what is beyond their families
+    alone: bool = False  # its score is the whole evidence of its columns, not only the part beyond their families
 
     def encode(self, table: Table) -> Rows:
         """Encode the columns of a table."""
@@ -171,15 +180,15 @@ class ProductDensity(Density):
         return next(iter(self.blocks.values())).K
 
     def supports(self, kind: type) -> bool:
-        """Whether every block has the ability; for parts, a block without parts counts as one part."""
+        """Whether every block has the ability; a block that is no sum over features counts as one part."""
         return kind is HasParts or parts_support(list(self.blocks.values()), kind)
 
     def log_density(self, X: BlockRows) -> Array:
-        """Sum over blocks."""
+        """Return the sum over blocks."""
         return sum(density.log_density(part) for density, part in self._with(X))  # type: ignore[return-value]
 
     def log_base(self, X: BlockRows) -> Array | float:
-        """Sum over blocks."""
+        """Return the sum over blocks."""
         return sum(density.log_base(part) for density, part in self._with(X))
 
     def parts(self, X: BlockRows) -> Array:
@@ -199,7 +208,7 @@ class ProductDensity(Density):
         return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> BlockRows:
-        """Draw each block by itself: blocks are independent given the class."""
+        """Draw the blocks separately: they are independent given the class."""
         return BlockRows(tuple(density.sample(codes, rng) for density in self.blocks.values()))
 
     def _with(self, X: BlockRows) -> Iterable[tuple[Density, Rows]]:
@@ -263,7 +272,7 @@ class Product(
         return [as_key(key) for key in self.families]
 
     def supports(self, kind: type) -> bool:
-        # lengths are asked of the blocks, not of the product
+        # lengths are those of single blocks, not of the product
         return kind is HasSubset or (kind is not Counts and parts_support(list(self.families.values()), kind))
 
     def with_families(self, families: Iterable[Family[Any]]) -> Product:
@@ -477,7 +486,7 @@ class Product(
     def draw(self, stats: ProductStats, rng: np.random.Generator, times: int = 1) -> ProductDensity:
         return self._density(self._each(lambda f, s: f.draw(s, rng, times), stats.blocks.values()))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
         return [act(family, *each) for family, *each in zip(self.families.values(), *parts)]
 
@@ -507,7 +516,7 @@ class _BlockAccumulator:
 
     @property
     def known(self) -> ProductStats:
-        """Statistics of the blocks, which hold the names that later rows are encoded by."""
+        """Statistics of the blocks, whose names are used to encode later rows."""
         return self._stats(block.known for block in self.blocks)
 
     def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:
@@ -574,7 +583,7 @@ def experts_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
 
 
 def expert_rule(rule: Rule) -> Rule:
-    """Return the rule by which experts are estimated: they must not find any row impossible."""
+    """Return the rule by which experts are estimated, under which no row has probability 0."""
     return rule if rule == "predictive" else "mean"
 
 
@@ -610,7 +619,7 @@ def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
 
 
 def arrangements(family: Family[Any]) -> list[list[int]]:
-    """Return sets of blocks and parts of experts that are models by themselves, as positions of their scores.
+    """Return sets of blocks and parts of experts, each a model by itself, as positions of their scores.
 
     Each is an expert of several columns, or all experts of single columns, with the blocks of the other columns.
     """

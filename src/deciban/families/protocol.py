@@ -7,7 +7,8 @@ A family describes how one class produces data. It implements
 
 and inherits fit with or without classes, learning, unlearning, merging, weights, growth, k-fold, leave-one-out (by
 subtraction; most families override it with an identity), mixtures, files, and every law in tests/laws. What only some
-families can do is an ability (see `deciban.families.abilities`).
+families can do is an ability (see `deciban.families.abilities`). Two abilities pass on values that are defined here:
+posteriors of parameters, and rows in parts, such as those on the workers of a cluster.
 
 `rows` inside a family is what its `encode` returned: a float array with NaN for missing values, a CSR matrix, or codes.
 `encode` checks what can be checked cheaply. Other bad values make a sum or a score that is not finite; `check` is then
@@ -17,18 +18,33 @@ called to name the value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, NoModeError
+from deciban.families.abilities import RunningSums, Streams, ability
 from deciban.families.parameters import HasParameters
 from deciban.read.numbers import refuse_infinite
 from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
+from deciban.statistics.members import collect_checked
 
 if TYPE_CHECKING:
     from deciban.families.fitted import Fitted
@@ -41,11 +57,12 @@ Input: TypeAlias = ArrayLike | Columns  # columns as given: array-like, sparse m
 Rows: TypeAlias = Any  # what a family's `encode` returns: an array, a CSR matrix, codes, documents or blocks
 
 
+# -- densities and families --------------------------------------------------------------------------------------------
 class Density(ABC):
     """K densities side by side, ready to score rows."""
 
     # field → its axes (K groups, D features, M cells, T tables, S matrices: one, or one for each group) and the kind of
-    # its numbers (log, count, positive, real): "K D positive"; densities in files are checked by it
+    # its numbers (log, count, positive, real): "K D positive"; used to check densities in files
     shapes: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -126,7 +143,7 @@ class Family(HasParameters, ABC, Generic[S]):
         Returns
         -------
         rows
-            A float array with NaN for missing values, a CSR matrix, codes, or what else the family works on.
+            A float array with NaN for missing values, a CSR matrix, codes, or another form of rows.
         """
         return dense_numbers(X, columns)
 
@@ -152,7 +169,7 @@ class Family(HasParameters, ABC, Generic[S]):
     def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
         """Make the open choices that are frozen at the first fit, such as the origin of sums or a structure.
 
-        They decide what is summed, or labels made them. What is a function of the sums is left to `resolve`.
+        They decide what is summed, or are made by labels. Values that follow from the sums are left to `resolve`.
 
         Parameters
         ----------
@@ -231,7 +248,7 @@ class Family(HasParameters, ABC, Generic[S]):
         return self
 
     def fit(self, X: Input, sample_weight: ArrayLike | None = None) -> Fitted:
-        """Learn without classes: one coin, one die, one Gaussian.
+        """Fit without classes, for example one coin or one Gaussian.
 
         Parameters
         ----------
@@ -255,10 +272,10 @@ class Family(HasParameters, ABC, Generic[S]):
         return frozenset({"gaps", "negative"})
 
     def __sklearn_clone__(self) -> Self:
-        return self  # a value
+        return self  # immutable, so that no copy is needed
 
     def __dir__(self) -> list[str]:
-        """Names for completion: hyper-parameters, the contract and constructors, but no methods of abilities."""
+        """List names for completion: hyper-parameters, contract and constructors, without methods of abilities."""
         contract = [name for cls in (Family, HasParameters) for name in vars(cls)]
         made = (classmethod, staticmethod)
         makers = [name for cls in type(self).__mro__ for name, value in vars(cls).items() if isinstance(value, made)]
@@ -289,6 +306,22 @@ def replaced(family: F, **hyper: object) -> F:
         if f.metadata.get("follows") in hyper and name not in hyper and f.default is not MISSING
     }
     return replace(family, **open_again, **hyper)
+
+
+def brief(family: Family[Any]) -> str:
+    """Return a short text for a family, without defaults and without arrays that were frozen at the first fit.
+
+    >>> from deciban import Categorical
+    >>> brief(Categorical(2.0))
+    'Categorical(pseudo_count=2.0)'
+    """
+    if "__repr__" in vars(type(family)) and not getattr(type(family).__repr__, "__wrapped__", None):
+        return repr(family)
+    plain = [(f.name, getattr(family, f.name), f.default) for f in fields(family) if f.repr]
+    unusual = [
+        (name, value) for name, value, default in plain if not isinstance(value, np.ndarray) and value != default
+    ]
+    return f"{type(family).__name__}({', '.join(f'{name}={value!r}' for name, value in unusual)})"
 
 
 def set_input_tags(tags: Any, families: Any) -> None:
@@ -350,3 +383,171 @@ def score_by_each(family: Family[S], stats: S, without: Iterable[S], X: Rows, me
             scores[i] = family.estimate(stats, rule).log_density(row)[0]
             scores[i, members.own_codes()[i]] = -np.inf
     return scores
+
+
+# -- posteriors of parameters: what `HasPosterior.posterior` returns ---------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """Marginal posteriors of an array of parameters.
+
+    Parameters
+    ----------
+    mean : ndarray
+        Posterior means.
+    sd : ndarray
+        Posterior standard deviations.
+    distribution : frozen SciPy distribution, optional
+        The marginal distributions, over the same array.
+    draws : ndarray of shape (n_draws, …), optional
+        Draws from the posterior, where there is no distribution.
+    modes : ndarray, optional
+        Posterior modes; NaN where there is none.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> Marginal.exact(stats.beta(7, 5), mode=np.array(0.6))
+    Marginal(mean 0.5833, sd 0.1367)
+    """
+
+    mean: Array
+    sd: Array
+    distribution: Any = None  # frozen SciPy distribution
+    draws: Array | None = None
+    modes: Array | None = None
+
+    @classmethod
+    def exact(cls, distribution: Any, mode: Array | None = None) -> Marginal:
+        """Make a marginal from a frozen SciPy distribution."""
+        return cls(np.asarray(distribution.mean()), np.asarray(distribution.std()), distribution, None, mode)
+
+    @classmethod
+    def sampled(cls, draws: Array, mode: Array | None = None, mean: Array | None = None) -> Marginal:
+        """Make a marginal from draws of the posterior."""
+        centre = draws.mean(axis=0) if mean is None else np.asarray(mean)
+        return cls(centre, draws.std(axis=0), None, draws, mode)
+
+    @property
+    def variance(self) -> Array:
+        """Posterior variances."""
+        return self.sd**2
+
+    @property
+    def mode(self) -> Array:
+        """Posterior modes; NoModeError if there is none."""
+        if self.modes is None or np.isnan(self.modes).any():
+            raise NoModeError("this posterior has no mode (a pseudo-count below 1 and a count of 0). Use the mean.")
+        return self.modes
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the equal-tailed credible interval."""
+        tails = (1 - level) / 2, (1 + level) / 2
+        if self.distribution is not None:
+            low, high = (np.asarray(self.distribution.ppf(tail)) for tail in tails)
+            return low, high
+        low, high = np.quantile(np.asarray(self.draws), tails, axis=0)
+        return low, high
+
+    def __repr__(self) -> str:
+        if np.ndim(self.mean) == 0 or np.size(self.mean) == 1:
+            return f"Marginal(mean {float(np.squeeze(self.mean)):.4g}, sd {float(np.squeeze(self.sd)):.4g})"
+        return f"Marginal({' × '.join(map(str, np.shape(self.mean)))} parameters)"
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Marginals of the parameters of a family by name; shape (K, D) unless the family documents another one."""
+
+    marginals: Mapping[str, Marginal]
+
+    def __getitem__(self, name: str) -> Marginal:
+        return self.marginals[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.marginals)
+
+    def __getattr__(self, name: str) -> Any:
+        """Forward `.mean`, `.sd`, `.interval(.9)` … to the marginal where there is only one parameter."""
+        marginals = self.__dict__.get("marginals", {})
+        if len(marginals) == 1 and not name.startswith("_"):
+            return getattr(next(iter(marginals.values())), name)
+        raise AttributeError(f"{name!r}; the parameters are {', '.join(marginals)}: use posterior[name].{name}")
+
+    def __repr__(self) -> str:
+        return f"Posterior({', '.join(f'{name}: {marginal!r}' for name, marginal in self.marginals.items())})"
+
+
+# -- sums of a stream --------------------------------------------------------------------------------------------------
+class SumAccumulator:
+    """A family and the sums of all batches so far; adding a batch makes new arrays.
+
+    >>> import numpy as np
+    >>> from deciban import Poisson
+    >>> sums = SumAccumulator(Poisson(), np.array([[1.0], [2.0]]), Members.one_group(2), ["calls"])
+    >>> sums.add(np.array([[4.0]]), Members.one_group(1))
+    >>> sums.total().total
+    array([[7.]])
+    """
+
+    def __init__(self, family: Family[Any], X: Rows, members: Members, columns: Sequence[str]) -> None:
+        self.family, self.columns = family, columns
+        self.stats = collect_checked(family, X, members, columns)
+
+    @property
+    def known(self) -> Any:
+        """Statistics whose names are used to encode later rows."""
+        return self.stats
+
+    def choose(self, X: Rows, members: Members, rule: Rule) -> None:
+        """Let the family make its open choices from the first rows and their sums."""
+        self.family = self.family.choose(self.stats, (X, members), rule)
+
+    def add(self, X: Rows, members: Members) -> None:
+        """Add the sums of a batch."""
+        self.stats = self.stats + collect_checked(self.family, X, members, self.columns)
+
+    def total(self) -> Any:
+        """Return the statistics of all batches."""
+        return self.stats
+
+
+def accumulator(family: Family[Any], X: Rows, members: Members, columns: Sequence[str]) -> RunningSums:
+    """Start the sums of a stream with its first rows; batches are added in place if the family supports it."""
+    streams = ability(family, Streams)
+    if streams is None:
+        return SumAccumulator(family, X, members, columns)
+    return streams.accumulator(X, members, columns)
+
+
+# -- rows in parts that stay where they are ----------------------------------------------------------------------------
+class Passes(Protocol):
+    """Parts of rows that stay where they are, such as on the workers of a cluster."""
+
+    def kept(self, work: Callable[[Any], Any]) -> Passes:
+        """Apply `work` to each part; the results stay where the parts are."""
+
+    def total(self, work: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Return the sums of `work(part)` over all parts; None adds nothing."""
+
+    def each(self, work: Callable[[Any], Any]) -> list[Any]:
+        """Return `work(part)` of all parts in order."""
+
+    def names(self) -> list[str]:
+        """Return the names of the parts, for messages."""
+
+
+class LabelledPart(NamedTuple):
+    """Encoded rows of one part, with their classes."""
+
+    rows: Any  # what the family's `encode` returned; None if the part has no rows
+    members: Members | None
+
+
+@dataclass(frozen=True)
+class BlockOfPart:
+    """Takes the rows of one block from those of a product."""
+
+    at: int  # position of the block
+
+    def __call__(self, part: LabelledPart) -> LabelledPart:
+        return part if part.rows is None else part._replace(rows=part.rows.parts[self.at])

@@ -1,7 +1,7 @@
 """Scores of a block of words, which can be computed again with a factor for each word.
 
 A calibrator that has a factor for each word needs more than the total scores (n, K) of a block. `WordScores` are these
-totals together with their source, so that code which handles blocks need not know about words.
+totals together with their source, so that code which handles blocks does not depend on words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deciban.statistics import Array, Members
 
 
 class WordSource(Protocol):
-    """Where the scores of n documents come from."""
+    """Source of the scores of n documents: the evidence of their words."""
 
     def take(self, rows: Any) -> Self:
         """Return the source of some of the documents."""
@@ -31,7 +31,7 @@ class WordSource(Protocol):
 
 
 class LeftOutSource(WordSource, Protocol):
-    """Where leave-one-out scores of learnt documents come from."""
+    """Source of the leave-one-out scores of learnt documents."""
 
     def scores(self, rows: Array | None = None) -> Array:
         """Return the scores of these documents, or of all, without factors, shape (m, K)."""
@@ -116,7 +116,7 @@ class HasLeftOutWords(Protocol):
     """Families whose leave-one-out scores are sums over words."""
 
     def left_out_words(self, stats: Any, X: Any, members: Members, rule: Any) -> LeftOutSource | None:
-        """Return the source of the leave-one-out scores of learnt documents; None where they are no such sums."""
+        """Return the source of the leave-one-out scores of learnt documents; None if they are not sums over words."""
 
 
 class FoldedSource(Protocol):
@@ -131,7 +131,7 @@ class HasFoldedWords(Protocol):
     """Families whose sums of words are subtracted fold by fold without making statistics of them."""
 
     def folded_words(self, stats: Any, X: Any, members: Members, rule: Any) -> FoldedSource | None:
-        """Return the scores of documents in folds; None where the general way is needed. No sums: of these alone."""
+        """Return the scores of documents in folds, None if not supported; without `stats`, these rows are summed."""
 
 
 @runtime_checkable
@@ -139,7 +139,7 @@ class HasWords(Protocol):
     """Densities whose logarithm is a sum over words."""
 
     def word_source(self, X: Any) -> WordSource | None:
-        """Return the source of the scores of documents; None where they are no such sums."""
+        """Return the source of the scores of documents; None if they are not sums over words."""
 
 
 @runtime_checkable
@@ -150,7 +150,7 @@ class HasTable(Protocol):
         """Compute the table, if that was not done yet, in steps of a few milliseconds."""
 
     def lesson_steps(self) -> Iterator[None]:
-        """Make what the densities of later lessons share, if that was not done yet, in steps of a few milliseconds."""
+        """Compute what densities of later lessons share, if that was not done yet, in steps of a few milliseconds."""
 
 
 def rescaled(density: Any, X: Any, factors: Any) -> Array:

@@ -1,12 +1,14 @@
-"""Choice between the numpy and the compiled version of a function, and arrays prepared for either."""
+"""Choice between the numpy and the compiled version of a function, arrays prepared for either, and threads of BLAS."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, TypeVar
 
@@ -57,9 +59,37 @@ def forced(body: Body) -> Iterator[None]:
 def compiled(work: float, times: float = 1.0) -> bool:
     """Whether the compiled version runs for this many elementary operations.
 
-    A numpy version that is nearly as fast runs for so many `times` as many operations as others do.
+    For a numpy version that is nearly as fast, the limit is `times` as many operations.
     """
     return work > numpy_work.get() * (times if numpy_work.get() > 0 else 1.0)
+
+
+# -- machine code from earlier calls, looked for without importing numba (0.4 s) ---------------------------------------
+VERSION = f"py{sys.version_info.major}{sys.version_info.minor}"  # part of the names of numba's files
+
+
+def at_hand(module: str, kernel: str) -> bool:
+    """Whether a kernel is compiled: in this process, or on disk by an earlier one."""
+    loaded = getattr(sys.modules.get(module), kernel, None)
+    return (loaded is not None and loaded.loaded) or on_disk(module, kernel, os.environ.get("NUMBA_CACHE_DIR"))
+
+
+@cache  # the first answer stays right: a kernel that this process compiles later is loaded
+def on_disk(module: str, kernel: str, folder: str | None) -> bool:
+    """Whether numba has written a kernel to disk since its source was installed; `folder` is NUMBA_CACHE_DIR.
+
+    A wrong answer costs time only: a compilation, or the numpy version although the kernel is compiled.
+    """
+    *packages, name = module.split(".")
+    source = Path(__file__).parents[1].joinpath(*packages[1:], f"{name}.py")
+    form = f"{name}.{kernel}-*.{VERSION}*.nbi"
+    try:
+        beside = [] if folder else list((source.parent / "__pycache__").glob(form))
+        elsewhere = Path(folder) if folder else Path.home() / ".cache" / "numba"
+        found = [*beside, *elsewhere.glob(f"*/{form}")]
+        return any(file.stat().st_mtime >= source.stat().st_mtime for file in found)
+    except (OSError, RuntimeError):
+        return False
 
 
 # -- arguments of kernels ----------------------------------------------------------------------------------------------
@@ -72,7 +102,7 @@ class _WritableView:
 
 
 def readable(array: Array, dtype: DTypeLike | None = None) -> Array:
-    """Return a plain, C-ordered, aligned array; a copy only if `array` is none.
+    """Return a plain, C-ordered, aligned array; copied only if `array` is not one.
 
     numba compiles a kernel a second time if an argument is read-only, such as a memory map. Therefore a read-only array
     is passed as a view that declares itself writable. Kernels never write to their inputs.

@@ -1,4 +1,4 @@
-"""Dense tables: sums per class, scores and leave-one-out terms of Gaussians.
+"""Dense tables: weights and sums per class, scores and leave-one-out terms of Gaussians.
 
 X may have any numeric type and layout; float64, float32 and common integers in C order are read in place.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.kernels.choice import (
     SMALL_WORK,
@@ -22,7 +23,7 @@ from deciban.kernels.choice import (
     weights_or_empty,
 )
 from deciban.kernels.parallel import added, each, row_chunks
-from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_sums, row_any, row_sum
+from deciban.kernels.rows import add_row, row_any, row_sum
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
@@ -37,14 +38,44 @@ MOST_PRODUCTS = 32  # classes up to which sums per class are matrix products wit
 SUM_WORK = 0.4
 SCORE_WORK = 0.08
 
-MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
+MOMENT_ROWS = 512  # rows of a block; the size of its sums shows whether a value is beyond reach
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
 LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
 SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
 
+WEIGHT_WORK = 5  # elementary operations of adding one weight to its class
+
+
+def class_codes(codes: Array, K: int) -> Array:
+    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
+    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
+        codes = readable(codes, np.intp)
+    # As unsigned integers, negative codes are large: one comparison checks both bounds.
+    if codes.size and codes.view(np.uintp).max() >= K:
+        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
+    return codes
+
+
+def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
+    """Sum w per class: (K,)."""
+    codes = class_codes(codes, K)
+    if WEIGHT_WORK * codes.size <= numpy_work.get():
+        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
+    from deciban.kernels.dense_compiled import add_class_weights
+
+    weight = row_weights(weight)
+
+    def weigh(chunk: slice) -> tuple[Array]:
+        sums = np.zeros((K, 8))
+        add_class_weights(codes[chunk], weights_or_empty(weight, chunk), sums)
+        return (sums,)
+
+    (sums,) = added(weigh, row_chunks(len(codes), 4, 8 * K, multiple=8))
+    return np.asarray(sums.sum(axis=1))
+
 
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)² per class: (K, D) each.
+    """Sum w (x−o) and w (x−o)² per class: (K, D) each.
 
     NaN and inf affect only the sums of their own class and feature, so finite sums show that the data were finite.
     """
@@ -58,7 +89,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
 def class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
+    """Sum w, w (x−o) and w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
@@ -88,7 +119,7 @@ def _moment_chunks(X: Array, K: int) -> list[slice]:
 
 
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
 
     Within their class, NaN and inf propagate to first[d] and to row and column d of second.
     """
@@ -104,7 +135,7 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
 def class_moments_within(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² per class, (K, D) each, of the rows with all |x−o| ≤ reach; and the other rows.
+    """Sum w, w (x−o) and w (x−o)² per class, (K, D) each, of the rows with all |x−o| ≤ reach; list the other rows.
 
     NaN is a missing value: it adds nothing, and is within reach.
     """
@@ -122,7 +153,7 @@ def class_moments_within(
 def class_scatter_within(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows with all |x−o| ≤ reach, and the positions of the others.
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class of the rows with all |x−o| ≤ reach; list the positions of the others.
 
     NaN is within reach: it propagates as in `class_scatter`.
     """
@@ -137,9 +168,9 @@ def class_scatter_within(
 
 @quiet
 def rows_beyond(X: Array, origin: Array, reach: Array) -> Array:
-    """Positions of the rows with some |x−o| > reach; NaN is within reach.
+    """Return the positions of the rows with some |x−o| > reach; NaN is within reach.
 
-    Usually there is none, which the ends of the whole table show, or those of its columns if these differ in size.
+    Usually there is none. The smallest and the largest number of the table show this, or those of each column.
     """
     if not X.size or _ends_within(np.stack([X.min(), X.max()])[:, None], origin, reach):
         return np.empty(0, np.intp)
@@ -153,7 +184,7 @@ def _ends_within(ends: Array, origin: Array, reach: Array) -> bool:
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
-    """Σ of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
+    """Sum log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
 
     Without `gaps`, the scores of a row with NaN are NaN.
 
@@ -186,7 +217,7 @@ def diagonal_left_out(
     share: Array,
     least: float,
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Scores of complete rows, (n, K), and terms of the score of each row in its own class without the row.
+    """Return scores of complete rows, (n, K), and terms of the score of each row in its own class without the row.
 
     The scores are those of `diagonal_scores`, with means from the origin. The terms are Σ v/f, Σ log f and min f over
     features, (n,) each: v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and
@@ -217,7 +248,7 @@ def diagonal_left_out(
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """Squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖²: (n, K).
+    """Return squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖², (n, K).
 
     `whitener` is (K, D, D), or (1, D, D) if all classes share it, with whitener @ whitenerᵀ the precision matrix. Any
     square root is allowed; an upper triangular one (the transposed inverse of the lower Cholesky factor of the
@@ -235,7 +266,7 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
 def linear_scores(
     X: Array, weights: Array, bias: Array, origin: Array | None = None, limit: Array | None = None
 ) -> Array:
-    """bias[k] + (x − origin) · weights[:, k]: (n, K). `weights` is (D, K); without an origin, x itself is multiplied.
+    """Return bias[k] + (x − origin) · weights[:, k], (n, K). `weights` is (D, K); without origin, x is multiplied.
 
     The scores of a row with a value of larger absolute value than its limit are NaN.
 
@@ -277,6 +308,20 @@ def _floats(X: Array) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
+def group_sums(rows: Array, codes: Array, K: int) -> Array:
+    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
+
+
+def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
+    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
+    if weight is None or weight.all():
+        return weight, arrays
+    keep = weight != 0
+    return weight[keep], tuple(array[keep] for array in arrays)
+
+
 @quiet
 def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
     weight, (X, codes) = drop_zero_weights(weight, X, codes)
@@ -299,7 +344,7 @@ def _class_moments_with_gaps(
 
 
 def _blocks(X: Array) -> list[slice]:
-    """Blocks of rows that stay in the cache; one block for a small table."""
+    """Return blocks of rows that stay in the cache; one block for a small table."""
     return [slice(0, len(X))] if X.size <= SMALL_WORK else _blocks_of(X, max(1, BLOCK_CELLS // X.shape[1]))
 
 
@@ -329,7 +374,7 @@ def _moments_in_blocks(
 
 @quiet
 def _moments_by_products(Z: Array, codes: Array, K: int) -> tuple[Array, Array]:
-    """Σ z and Σ z² per class as matrix products; `Z` is overwritten. NaN and inf spoil the sums of all classes."""
+    """Sum z and z² per class by matrix products; `Z` is overwritten. NaN and inf reach the sums of all classes."""
     members = np.zeros((K, len(Z)))
     members[codes, np.arange(len(Z))] = 1.0
     first = members @ Z
@@ -356,7 +401,7 @@ def _scatter_in_blocks(
 
 @quiet
 def _scatter_by_class(X: Array, codes: Array, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ z and Σ z zᵀ per class, z = x − origin, of rows without weights that are sorted by class."""
+    """Sum z and z zᵀ per class, z = x − origin, of rows without weights, which are sorted by class."""
     first, second = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1], X.shape[1]))
     Z = X[np.argsort(codes.astype(np.int16) if K < 2**15 else codes, kind="stable")]  # radix sort
     Z -= origin
@@ -391,13 +436,13 @@ def _class_moments_within(
 
 @quiet
 def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
-    """Positions of the rows with a value beyond reach."""
+    """Return the positions of the rows with a value beyond reach."""
     far = rows_beyond(X, origin, reach)
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 
 def _zero_at(weight: Array | None, rows: Array, n: int) -> Array | None:
-    """Weights with 0 for some rows."""
+    """Return the weights with 0 for some rows."""
     if not len(rows):
         return weight
     weight = np.ones(n) if weight is None else weight.copy()
@@ -463,7 +508,7 @@ def _diagonal_left_out(
 
 @quiet
 def _whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """Few rows: distances from each mean directly, which needs no origin; more rows: as `whitened_distances`."""
+    """Measure few rows from each mean directly, which needs no origin, and more rows relative to the origin."""
     if X.size * len(mean) <= CACHED_CELLS:
         return _distance_block(_floats(X), mean, whitener)
     distances = np.empty((len(X), len(mean)))
@@ -491,7 +536,7 @@ def _threads(X: Array, K: int) -> int | None:
 
 
 def _score_blocks(X: Array) -> list[slice]:
-    """Blocks of rows that stay in the cache, each with a copy or two."""
+    """Return blocks of rows that stay in the cache, each with a copy or two."""
     return _blocks_of(X, max(1, BLOCK_CELLS // 2 // X.shape[1]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban.kernels.choice import Array, one_thread, quiet, row_blocks, weights_or_empty
-from deciban.kernels.dense import MOMENT_ROWS, NATIVE, SCORED_ROWS
+from deciban.kernels.dense import MOMENT_ROWS, NATIVE, SCORED_ROWS, class_weights
 from deciban.kernels.intrinsics import CACHE_LINE, prefetch
 from deciban.kernels.jit import any_order_kernel, inline, kernel
 from deciban.kernels.parallel import each, in_order, row_chunks
-from deciban.kernels.rows import class_weights
 
 # Values between a prefetch and their use. The hardware's own prefetching stops at page ends; this saves a quarter of
 # the time.
@@ -27,7 +27,12 @@ def _prefetch_row(X: Array, i: int) -> None:
         prefetch(X, i * D + d + DISTANCE)
 
 
-# -- moments -----------------------------------------------------------------------------------------------------------
+# -- weights and moments -----------------------------------------------------------------------------------------------
+@kernel
+def add_class_weights(codes: Array, weight: Array, sums: Array) -> None:
+    """Add Σ w per class to (K, 8), in turn: an addition waits for the one before it to the same address."""
+    for i in range(codes.size):
+        sums[np.uint64(codes[i]), np.uint64(i & 7)] += weight[i] if weight.size else 1.0
 
 
 @inline
@@ -134,7 +139,7 @@ def class_moments_within(
     K: int,
     gaps: bool,
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
+    """Sum w, w (x−o) and w (x−o)² of rows within reach, list the others; None if there are gaps and not `gaps`."""
     limit = 0.99 * reach * np.minimum(reach, 1e150)
 
     def sums(chunk: slice) -> tuple[Array, Array]:
@@ -170,7 +175,7 @@ def _moments_within(
     K: int,
     gaps: bool,
 ) -> tuple[Array, Array]:
-    """Weights (if `gaps`), sums and squares (3, K, D) of the rows of a chunk that are within reach; and the others."""
+    """Return weights (if `gaps`), sums and squares (3, K, D) of a chunk's rows within reach, and the other rows."""
     sums = np.zeros((3, K, len(origin)))
     weights, *block = np.zeros((3, K, len(origin)))
     seen, first, second = sums[0] if gaps else None, sums[1], sums[2]
@@ -252,7 +257,7 @@ def _sort_by_class(
 def class_scatter(
     X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows within reach, and the positions of the others."""
+    """Sum w (x−o) and w (x−o)(x−o)ᵀ per class of the rows within reach; list the positions of the others."""
     D = len(origin)
     size = min(max(SCATTER_ROWS, ROWS_PER_CLASS * K), max(1, SCATTER_BYTES // (8 * max(1, D))))
     chunks = row_chunks(len(X) if D else 0, D * D / 4 + 5 * D, K * D * D, multiple=size)
@@ -276,7 +281,7 @@ def class_scatter(
 def _scatter(
     X: Array, chunk: slice, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, size: int
 ) -> tuple[Array, Array, list[Array]]:
-    """Sums of a chunk of rows, for `class_scatter`; `size` rows are sorted by class at a time."""
+    """Return the sums of a chunk of rows, for `class_scatter`; `size` rows are sorted by class at a time."""
     D = len(origin)
     first, second, product = np.zeros((K, D)), np.zeros((K, D, D)), np.empty((D, D))
     begins, ends, beyond, Z = np.empty(K, np.intp), np.empty(K, np.intp), np.empty(size, np.intp), np.empty((size, D))
@@ -370,7 +375,7 @@ def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> N
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
-    """‖(x − mean[k]) @ whitener[k]‖² as (n, K)."""
+    """Return ‖(x − mean[k]) @ whitener[k]‖², (n, K)."""
     K, D = mean.shape
     shared = len(whitener) < K
     centre = mean.mean(axis=0) if shared else origin
@@ -537,3 +542,57 @@ def diagonal_left_out(
             distance[start + i], smallest[start + i] = terms[0, i], terms[2, i]
             logs[i] += np.log(terms[1, i])
     return True
+
+
+# -- sums of products without rounding: digits in base 2³², see `deciban.statistics.exact` -----------------------------
+@inline
+def _add_digits(digits: Array, sign: int, value: int, exponent: int, lowest: int) -> None:
+    """Add sign · value · 2^exponent, with 0 ≤ value < 2⁶², to digits in base 2³²."""
+    place = exponent >> 5
+    shift = exponent - (place << 5)
+    place -= lowest
+    low, high = (value & 0xFFFFFFFF) << shift, (value >> 32) << shift
+    digits[place] += sign * (low & 0xFFFFFFFF)
+    digits[place + 1] += sign * ((low >> 32) + (high & 0xFFFFFFFF))
+    digits[place + 2] += sign * (high >> 32)
+
+
+@kernel
+def add_products(V: Array, weight: Array, slot: Array, left: Array, right: Array, lowest: int, sums: Array) -> None:
+    """Add w · V[i, left] · V[i, right] to the digits (class, cell, place)."""
+    n, columns = V.shape
+    mantissa, exponent = np.zeros(columns, np.int64), np.zeros(columns, np.int64)
+    for i in range(n):
+        for d in range(columns):
+            fraction, power = math.frexp(V[i, d])
+            mantissa[d], exponent[d] = np.int64(fraction * 9007199254740992.0), power - 53
+        heavy, more = np.int64(1), np.int64(0)
+        if weight.size:
+            fraction, power = math.frexp(weight[i])
+            heavy, more = np.int64(fraction * 9007199254740992.0), np.int64(power - 53)
+        w0, w1, w2 = heavy & 0x3FFFF, (heavy >> 18) & 0x3FFFF, heavy >> 36
+        for c in range(left.size):
+            x, y = mantissa[left[c]], mantissa[right[c]]
+            if x == 0 or y == 0 or heavy == 0:
+                continue
+            sign = np.int64(1)
+            if (x < 0) != (y < 0):
+                sign = np.int64(-1)
+            x, y = abs(x), abs(y)
+            at = exponent[left[c]] + exponent[right[c]] + more
+            a0, a1, a2 = x & 0x3FFFF, (x >> 18) & 0x3FFFF, x >> 36
+            b0, b1, b2 = y & 0x3FFFF, (y >> 18) & 0x3FFFF, y >> 36
+            p0, p1, p2, p3, p4 = a0 * b0, a0 * b1 + a1 * b0, a0 * b2 + a1 * b1 + a2 * b0, a1 * b2 + a2 * b1, a2 * b2
+            digits = sums[slot[i], c]
+            if weight.size:
+                _add_digits(digits, sign, p0 * w0, at, lowest)
+                _add_digits(digits, sign, p0 * w1 + p1 * w0, at + 18, lowest)
+                _add_digits(digits, sign, p0 * w2 + p1 * w1 + p2 * w0, at + 36, lowest)
+                _add_digits(digits, sign, p1 * w2 + p2 * w1 + p3 * w0, at + 54, lowest)
+                _add_digits(digits, sign, p2 * w2 + p3 * w1 + p4 * w0, at + 72, lowest)
+                _add_digits(digits, sign, p3 * w2 + p4 * w1, at + 90, lowest)
+                _add_digits(digits, sign, p4 * w2, at + 108, lowest)
+            else:
+                _add_digits(digits, sign, p0 + (p1 << 18), at, lowest)
+                _add_digits(digits, sign, p2 + (p3 << 18), at + 36, lowest)
+                _add_digits(digits, sign, p4, at + 72, lowest)

@@ -87,7 +87,7 @@ def prefetch(typing: Context, array: types.Array, position: types.Integer) -> An
 
 @intrinsic
 def folded_product(typing: Context, a: types.Integer, b: types.Integer) -> Any:
-    """Upper half xor lower half of the product of two numbers of 64 bits, which has 128 bits."""
+    """Return upper half xor lower half of the product of two numbers of 64 bits, which has 128 bits."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
         product = builder.mul(*(builder.zext(factor, INT128) for factor in args))
@@ -177,7 +177,7 @@ def _sum_columns(
         totals = [cgutils.alloca_once_value(builder, value) for value in (start, zero)]
 
         def add(position: ir.Value, total: ir.Value) -> None:
-            # With few columns the processor itself loads far enough in advance.
+            # With few columns, the processor's own prefetching is enough.
             if scaled and wide >= 4:
                 columns.prefetch(position, SUM_DISTANCE, last, sorted({*range(0, wide, columns.line), wide - 1}))
             term = load_vector(builder, columns.row_of(position), columns.kind, columns.align)
@@ -268,7 +268,7 @@ def _add_columns(
         values = load_vector(builder, element_address(context, builder, kinds[4], args[4], args[7]), columns.kind)
         with cgutils.for_range_slice(builder, args[5], args[6], INT64(1), intp=INT64) as (position, _):
             address = columns.row_of(position)
-            if wide >= CACHE_LINE:  # fewer columns do not pay for it; the first line of the next group is included
+            if wide >= CACHE_LINE:  # slower for fewer columns; the first line of the next group is included
                 columns.prefetch(position, ADD_DISTANCE, args[8], range(0, wide + 1, CACHE_LINE))
             before = load_vector(builder, address, columns.kind)
             store_vector(builder, multiply_add(builder, before, columns.factor(position), values), address)
@@ -359,7 +359,7 @@ LOWEST = -708.0  # exp of less is below the normal numbers: taken for 0
 
 @inline
 def exp(x: float) -> float:
-    """eˣ for x ≤ 709 within 1 unit in the last place: 2ⁿ eʳ with |r| ≤ ½ log 2. NaN gives NaN.
+    """Return eˣ for x ≤ 709 within 1 unit in the last place: 2ⁿ eʳ with |r| ≤ ½ log 2. NaN gives NaN.
 
     A polynomial without branches or calls, so that LLVM vectorises loops over it.
     """

@@ -3,7 +3,7 @@
 Work is cut into chunks whose limits depend on the data alone, and partial sums are added in the order of the chunks.
 So a result is the same to the bit for any number of threads. Chunks run kernels and numpy calls, which release the
 interpreter lock; BLAS uses one thread inside a chunk. The caller computes chunks too; callers in several threads share
-the other threads, and wait for none of them. What a chunk calls runs in the thread of the chunk.
+the other threads, and wait for none of them. Calls made by a chunk run in its thread.
 
 How many threads there are is decided at every call, by the first of these that applies:
 
@@ -263,8 +263,7 @@ _helpers = _Helpers()
 class _Run(Generic[Task, Result]):
     """Results of tasks in their order, computed by the caller and by helpers.
 
-    A task is started only if fewer than `window` of those before it are without a result that was yielded: partial sums
-    of large tables take memory.
+    At most `window` tasks are started whose results were not yielded yet: partial sums of large tables take memory.
     """
 
     def __init__(self, act: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> None:
@@ -275,7 +274,7 @@ class _Run(Generic[Task, Result]):
         self.error: BaseException | None = None  # of task `end`
 
     def _next(self) -> int | None:
-        """Start a task, if there is one that may be started; the lock is held."""
+        """Start the next task, if one may be started, and return its number; the caller holds the lock."""
         if self.started >= min(self.end, self.yielded + self.window):
             return None
         self.started += 1
@@ -327,7 +326,7 @@ class _Run(Generic[Task, Result]):
                         self.yielded += 1
                         self.changed.notify_all()
                 if at is None:
-                    self.processors.give_back()  # the thread belongs to the reader of the results meanwhile
+                    self.processors.give_back()  # while the caller uses the result
                     yield result
                     self.processors.take(0)
                 else:
@@ -349,7 +348,7 @@ class _Run(Generic[Task, Result]):
 def in_order(
     act: Callable[[Task], Result], tasks: Sequence[Task], *, threads: int | None = None, blas: bool = False
 ) -> Generator[Result, None, None]:
-    """Yield the results of `each`; at most two of each thread are kept. The caller reads them all, or closes this."""
+    """Yield the results of `each`; at most two of each thread are kept. Callers read all, or close the generator."""
     several = len(tasks) > 1
     most = 1 if not several or _inside.get() else min(get_threads() if threads is None else threads, len(tasks))
     with one_thread(0) if blas and several else nullcontext():

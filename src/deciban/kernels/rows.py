@@ -1,12 +1,11 @@
-"""Operations along rows: labels to class codes, weights per class, scores to probabilities."""
+"""Operations on each row: integer labels to codes; sums, maxima and probabilities of the numbers of a row."""
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
-from deciban.kernels.choice import Array, numpy_work, quiet, readable, row_weights, weights_or_empty
-from deciban.kernels.parallel import added, each, row_chunks
+from deciban.kernels.choice import Array, numpy_work, quiet, readable
+from deciban.kernels.parallel import each, row_chunks
 
 # Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
@@ -24,7 +23,7 @@ TURNED_ROW, TURNED_ROWS = 32, 64  # numbers of a row, and rows, whose largest nu
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
-    """Sorted unique values of integer (or bool) labels, and each label's position among them (intp).
+    """Return sorted unique values of integer (or bool) labels, and each label's position among them (intp).
 
     None if max − min ≥ 65,536; use `np.unique` then. Labels 0 … K − 1 are their own positions, and are not copied.
 
@@ -60,51 +59,9 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
 
 
 def _range(y: Array) -> tuple[int, int]:
-    """Smallest label as int64, and the number of integers from the smallest to the largest."""
+    """Return the smallest label as int64, and the number of integers from the smallest to the largest."""
     low = y.min()
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
-
-
-def class_codes(codes: Array, K: int) -> Array:
-    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
-    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
-        codes = readable(codes, np.intp)
-    # As unsigned integers, negative codes are large: one comparison checks both bounds.
-    if codes.size and codes.view(np.uintp).max() >= K:
-        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
-    return codes
-
-
-def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
-    """Σ w per class: (K,)."""
-    codes = class_codes(codes, K)
-    if LABEL_WORK * codes.size <= numpy_work.get():
-        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
-    from deciban.kernels.rows_compiled import add_class_weights
-
-    weight = row_weights(weight)
-
-    def weigh(chunk: slice) -> tuple[Array]:
-        sums = np.zeros((K, 8))
-        add_class_weights(codes[chunk], weights_or_empty(weight, chunk), sums)
-        return (sums,)
-
-    (sums,) = added(weigh, row_chunks(len(codes), 4, 8 * K, multiple=8))
-    return np.asarray(sums.sum(axis=1))
-
-
-def group_sums(rows: Array, codes: Array, K: int) -> Array:
-    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
-    n = len(rows)
-    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
-
-
-def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
-    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
-    if weight is None or weight.all():
-        return weight, arrays
-    keep = weight != 0
-    return weight[keep], tuple(array[keep] for array in arrays)
 
 
 def add_row(scores: Array, row: Array, out: Array) -> None:
@@ -127,7 +84,7 @@ def distinct_rows(rows: Array) -> tuple[Array, Array]:
 
 
 def row_max(rows: Array) -> Array:
-    """Largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
+    """Return the largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
     n, K = rows.shape
     if 0 < K <= TURNED_ROW and n >= TURNED_ROWS:
         return np.ascontiguousarray(rows.T).max(axis=0)
@@ -135,7 +92,7 @@ def row_max(rows: Array) -> Array:
 
 
 def row_sum(rows: Array) -> Array:
-    """Sum of each row, (n,)."""
+    """Return the sum of each row, (n,)."""
     return _along_rows(np.add, rows) if 0 < rows.shape[1] <= SHORT_ROW else rows.sum(axis=1)
 
 
@@ -158,12 +115,12 @@ def _along_rows(operation: np.ufunc, rows: Array) -> Array:
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
+    """Return scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores."""
     return _softmax(scores, True, out)
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
+    """Return exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
     return _softmax(scores, False, out)
 
 
@@ -184,7 +141,7 @@ def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
 
 
 def log_sum_exp(scores: Array) -> Array:
-    """Log Σ exp(scores) of each row: (n,)."""
+    """Return log Σ exp(scores) of each row, (n,)."""
     if EXP_WORK * scores.size <= numpy_work.get():
         return numpy_log_sum_exp(scores)
     from deciban.kernels.rows_compiled import log_sum_exp as run
@@ -198,7 +155,7 @@ def log_sum_exp(scores: Array) -> Array:
 # -- numpy versions ----------------------------------------------------------------------------------------------------
 @quiet
 def numpy_log_sum_exp(scores: Array) -> Array:
-    """`log_sum_exp` in numpy."""
+    """Compute `log_sum_exp` in numpy."""
     top = row_max(scores)
     top[top == -np.inf] = 0.0  # −inf − −inf would be NaN
     return top + np.log(row_sum(np.exp(scores - top[:, None])))
@@ -206,7 +163,7 @@ def numpy_log_sum_exp(scores: Array) -> Array:
 
 @quiet
 def numpy_softmax(scores: Array) -> Array:
-    """`softmax` in numpy."""
+    """Compute `softmax` in numpy."""
     top = row_max(scores)
     powers = np.exp(scores - np.where(top == -np.inf, 0.0, top)[:, None])
     total = row_sum(powers)

@@ -30,13 +30,6 @@ def place_offsets(y: Array, low: int, rank: Array, codes: Array) -> None:
         codes[i] = rank[y[i] - low]
 
 
-@kernel
-def add_class_weights(codes: Array, weight: Array, sums: Array) -> None:
-    """Add Σ w per class to (K, 8), in turn: an addition waits for the one before it to the same address."""
-    for i in range(codes.size):
-        sums[np.uint64(codes[i]), np.uint64(i & 7)] += weight[i] if weight.size else 1.0
-
-
 # -- probabilities -----------------------------------------------------------------------------------------------------
 # Blocks of rows are transposed, so that every step is a vector operation over the rows.
 

@@ -18,12 +18,12 @@ from deciban.families.categorical import Categorical
 from deciban.families.gamma import LARGEST_SHAPE, Gamma, GammaStats
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
-from deciban.families.mapped import MappedFamily
 from deciban.families.moments import column_covariances, column_moments
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.families.transformed import MappedFamily
 from deciban.latent.em import ExpectedSums
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, NotAvailableError
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
-from deciban.progress import progress_bar
 from deciban.statistics import Array, Members, Stats
+from deciban.terminal import progress_bar
 
 Sums = TypeVar("Sums", bound=Stats)
 Batch = TypeVar("Batch")

@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError
-from deciban.families.parts import Passes
-from deciban.families.protocol import Family, Rule
+from deciban.families.protocol import Family, Passes, Rule
 from deciban.kernels import forced, log_sum_exp
-from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
 from deciban.kernels.choice import one_thread
+from deciban.kernels.latent import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.parallel import each
 from deciban.latent import em
 from deciban.latent.components import (

@@ -24,9 +24,8 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
-from deciban.families.parts import Passes
 from deciban.families.product import subset
-from deciban.families.protocol import Density, Family, Rows, Rule, replaced
+from deciban.families.protocol import Density, Family, Passes, Rows, Rule, replaced
 from deciban.latent import em
 from deciban.latent.components import (
     MixtureDensities,

@@ -37,15 +37,14 @@ from deciban.errors import (
     SingularError,
 )
 from deciban.families.dirichlet import MultinomialDensity, log_coefficient
-from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, whiten
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
-from deciban.families.parts import LabelledPart, Passes
 from deciban.families.product import Product
-from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.families.protocol import Density, Family, LabelledPart, Passes, Rows, Rule
 from deciban.kernels.choice import compiled, one_thread
-from deciban.kernels.mixture import feature_count, mixture_pass, sparse_mixture_pass
+from deciban.kernels.latent import feature_count, mixture_pass, sparse_mixture_pass
 from deciban.latent import em
 from deciban.latent.components import (
     MixtureDensity,
@@ -56,7 +55,6 @@ from deciban.latent.components import (
     mixture_log_prior,
     open_within,
 )
-from deciban.linalg import whiten
 from deciban.read.tables import Table
 from deciban.statistics import Array, Axis, Members
 

@@ -23,11 +23,10 @@ from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.binned import Binned, left_out_histograms
 from deciban.families.gaussian import Gaussian
 from deciban.families.limits import NO_LIMIT, limits_of, masked
-from deciban.families.mapped import MappedDensity, MappedFamily
 from deciban.families.poisson import Poisson
 from deciban.families.product import ASKED, Block, Key, as_key
 from deciban.families.protocol import Family, Rule
-from deciban.families.transformed import Transformed
+from deciban.families.transformed import MappedDensity, MappedFamily, Transformed
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
 from deciban.read.batches import Batch

@@ -131,7 +131,7 @@ def ramp_of(table: Table, column: int, numbers: bool) -> Ramp | None:
 
 def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
     """Return the expert of missing values, of columns with some values missing; None where there are none."""
-    from deciban.families.gaps import Gaps, missing
+    from deciban.families.bernoulli import Gaps, missing
 
     names = []
     for at, (name, kind) in enumerate(schema.kinds.items()):

@@ -159,8 +159,8 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
 
 def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     """Return what the part of an expert is called: "age with occupation"."""
+    from deciban.families.bernoulli import Gaps
     from deciban.families.cosine_features import CosineFeatures
-    from deciban.families.gaps import Gaps
 
     if isinstance(expert, Gaps):
         return f"{', '.join(map(str, key))}: missing or not"

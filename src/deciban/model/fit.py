@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, InputError
+from deciban.families import named
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.gaussian import Gaussian
 from deciban.families.limits import any_beyond, limit_of, limits_of
-from deciban.families.parts import accumulator
 from deciban.families.product import ASKED, Block, Expert, Product, as_key, blocks_of
-from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
+from deciban.families.protocol import RULES, Family, Rows, Rule, accumulator, check_rule
 from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import BY_WORD, Calibration
@@ -463,8 +463,6 @@ def _constant_columns(count: int) -> str:
 def _family(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    from deciban.families.names import named
-
     return named(value)
 
 

@@ -18,9 +18,9 @@ from deciban.families import limits
 from deciban.families.abilities import HasFoldScores, HasLeftOutFeatures, SeveralParts, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats
-from deciban.families.mapped import MappedFamily
 from deciban.families.product import BlockRows, Product, ProductStats, blocks_of, expert_rule, experts_of
 from deciban.families.protocol import Rule
+from deciban.families.transformed import MappedFamily
 from deciban.model.model import Model
 from deciban.read.categories import MISSING, Codes
 from deciban.statistics import Array, Axis, Members

@@ -29,7 +29,7 @@ from deciban.errors import (
 from deciban.families.abilities import HasChoices, ability, with_frame
 from deciban.families.fixed import is_released, refuse, strip
 from deciban.families.product import Product, ProductStats, as_key, expert_columns, subset, with_hyperparameters
-from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
+from deciban.families.protocol import Density, Family, Rows, Rule, brief, check_rule
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
@@ -395,8 +395,6 @@ def _with_experts(model: Model, family: Product, sums: ProductStats) -> Model:
 
 def _different_choices(one: Model, two: Model) -> MergeError:
     """Return the error that names the columns whose families differ, and the call that makes the models alike."""
-    from deciban.families.names import brief
-
     first, second = (
         dict(zip(model.family.keys, model.family.families.values()))
         if isinstance(model.family, Product)

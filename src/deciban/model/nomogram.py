@@ -28,12 +28,12 @@ import numpy as np
 from deciban.errors import DecibanError
 from deciban.evaluate.calibration import Affine, Blockwise, LengthAware, Offsets
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, SeveralParts, ability
+from deciban.families.bernoulli import Gaps, missing
 from deciban.families.cosine_features import STEPS, CosineFeatures
 from deciban.families.fixed import Released
-from deciban.families.gaps import Gaps, missing
 from deciban.families.interactions import InteractionDensity, Interactions
-from deciban.families.mapped import MappedDensity
 from deciban.families.product import Product, blocks_of, experts_of
+from deciban.families.transformed import MappedDensity
 from deciban.model.explain import expert_label
 from deciban.model.predictor import Predictor
 from deciban.read.tables import Columns, Table

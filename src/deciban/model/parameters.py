@@ -16,9 +16,8 @@ from deciban.families.binned import Binned
 from deciban.families.categorical import CategoricalDensity
 from deciban.families.dirichlet import MultinomialDensity
 from deciban.families.moments import Moments, column_covariances, column_moments
-from deciban.families.posterior import Marginal
 from deciban.families.product import ProductDensity, blocks_of
-from deciban.families.protocol import Density
+from deciban.families.protocol import Density, Marginal
 from deciban.families.transformed import Transformed
 from deciban.model.model import Model
 from deciban.statistics import Array, Axis, Ragged, Stats

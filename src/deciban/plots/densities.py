@@ -23,9 +23,8 @@ from deciban.evidence.scores import log_joint, log_probability
 from deciban.families.fitted import Fitted
 from deciban.families.fixed import SideBySide
 from deciban.families.gaussian.densities import AxisDensity, MatrixDensity
-from deciban.families.posterior import Marginal, Posterior
 from deciban.families.product import blocks_of
-from deciban.families.protocol import Density
+from deciban.families.protocol import Density, Marginal, Posterior
 from deciban.model.nomogram import sampled_columns
 from deciban.plots.canvas import FOR, GREY, canvas, colour_of, finish, line_of, marker_of, write
 from deciban.read.tables import Table

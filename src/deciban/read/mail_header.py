@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from deciban.printable import one_line
+from deciban.terminal import one_line
 
 HEADER = "X-Deciban"
 OWN = re.compile(rb"^x-deciban[ \t]*:", re.IGNORECASE)

@@ -27,8 +27,8 @@ from deciban.evidence.explanation import short
 from deciban.evidence.scores import convert
 from deciban.families.abilities import HasDiscriminant, HasEvidence, HasNamedParts, ability
 from deciban.families.binned import Binned
-from deciban.families.mapped import MappedFamily
 from deciban.families.product import blocks_of
+from deciban.families.transformed import MappedFamily
 from deciban.model.model import Model
 from deciban.model.nomogram import JointTerm, Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor

@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from deciban.errors import MergeError, NotAvailableError, NotLearntError
 from deciban.kernels.choice import compiled
-from deciban.kernels.mixture import ITERATIONS, variational_shares
+from deciban.kernels.latent import ITERATIONS, variational_shares
 from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes, check_arrays
 from deciban.sklearn.moments import Moments
 from deciban.statistics import Additive

@@ -28,7 +28,7 @@ from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_probability
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.kernels.choice import compiled
-from deciban.kernels.mixture import Pass, mixture_pass
+from deciban.kernels.latent import Pass, mixture_pass
 from deciban.latent.gaussian_missing import GaussianWithGaps
 from deciban.sklearn.dropin import ROWS, WORK, Array, Ratios, Shapes
 from deciban.statistics import Members

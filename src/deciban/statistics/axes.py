@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeAlias, overload, runtime_checkable
 
 import numpy as np
@@ -28,7 +27,7 @@ class NameTable(Collection[Hashable], Protocol):
         """Unite the names of two tables; if one holds all names of the other, the result is that table itself."""
 
     def positions(self, other: Any) -> Array:
-        """(n,) position of each name of another table, −1 for names that are not in this one."""
+        """Return the position of each name of another table, (n,); −1 for names that are not in this one."""
 
     def take(self, index: Array) -> NameTable:
         """Select names by ascending positions."""
@@ -48,11 +47,14 @@ class LazyNames(Sequence[Hashable]):
 
     def __init__(self, source: Collection[Hashable]) -> None:
         self.source = source
+        self._tuple: tuple[Hashable, ...] | None = None  # made on first access
 
-    @cached_property
+    @property
     def as_tuple(self) -> tuple[Hashable, ...]:
         """The names."""
-        return tuple(self.source)
+        if self._tuple is None:
+            self._tuple = tuple(self.source)
+        return self._tuple
 
     def __len__(self) -> int:
         return len(self.source)
@@ -227,29 +229,29 @@ class Ragged:
 
     @property
     def undeclared(self) -> Array:
-        """(size,) of bool: the names that are removed when nothing is counted under them."""
+        """Which names are removed when nothing is counted under them, (size,) of bool."""
         return np.concatenate([part.undeclared for part in self.parts] or [np.zeros(0, dtype=bool)])
 
     def union(self, other: Ragged) -> Ragged:
-        """The names of both, united part by part."""
+        """Unite the names of both, part by part."""
         if len(self.parts) != len(other.parts):
             raise MergeError(f"{len(self.parts)} and {len(other.parts)} features cannot be matched.")
         return Ragged(tuple(a.union(b) for a, b in zip(self.parts, other.parts)))
 
     def positions(self, other: Ragged) -> Array:
-        """(other.size,) position of each name of `other` in this axis."""
+        """Return the position of each name of `other` in this axis, (other.size,)."""
         places = [start + a.positions(b) for start, a, b in zip(self.starts, self.parts, other.parts)]
         return np.concatenate(places) if places else np.zeros(0, dtype=np.intp)
 
     def take(self, index: Array) -> Ragged:
-        """The axis of a selection of categories; all parts are kept, also those left without categories."""
+        """Select categories; all parts are kept, also those left without categories."""
         part = np.searchsorted(self.starts + self.sizes, index, side="right")
         return Ragged(
             tuple(axis.take(np.asarray(index)[part == j] - self.starts[j]) for j, axis in enumerate(self.parts))
         )
 
     def of_features(self, features: Array) -> tuple[Ragged, Array]:
-        """The axis of a selection of parts, and the positions of their names in this axis."""
+        """Select parts, and return the positions of their names in this axis."""
         places = [np.arange(self.starts[j], self.starts[j] + self.sizes[j]) for j in features]
         flat = np.concatenate(places) if places else np.zeros(0, dtype=np.intp)
         return Ragged(tuple(self.parts[j] for j in features)), flat
@@ -259,14 +261,14 @@ Labels: TypeAlias = Axis | Ragged
 
 
 def _table(axis: Axis) -> NameTable | None:
-    """The table that holds all names of an axis, none of them declared."""
-    if axis.declared or not isinstance(axis.names, LazyNames):  # cheap to ask, unlike whether it is a `NameTable`
+    """Return the table that holds all names of an axis; None if one is declared, or if there is no table."""
+    if axis.declared or not isinstance(axis.names, LazyNames):  # first: `isinstance` with a protocol is slow
         return None
     return axis.names.source if isinstance(axis.names.source, NameTable) else None
 
 
 def sorted_names(names: Iterable[Any]) -> list[Any]:
-    """Names in sorted order; a MergeError if they cannot be compared.
+    """Return names in sorted order; raise MergeError if they cannot be compared.
 
     >>> sorted_names({"b", "a"})
     ['a', 'b']

@@ -28,7 +28,7 @@ from deciban.errors import DecibanError, InputError, MergeError, UnlearnError
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
-LOST = 1e6  # a sum this many times larger than what stays of it leaves fewer than nine digits
+LOST = 1e6  # after subtracting from a sum this many times larger, fewer than nine digits of the rest are right
 MOST_RUNS = 1_000  # runs of consecutive positions that are copied one by one
 KINDS = ("sum", "fixed", "nested", "peak")
 
@@ -58,9 +58,9 @@ def fixed(*axes: str, default: Any = MISSING, gaps: bool = False) -> Any:
 
 
 def peak(of: str, *axes: str, weight: str | None = None) -> Any:
-    """Declare a field that holds the largest value that the sum `of` ever had, where it was rounded; None for nowhere.
+    """Declare a field for the largest value that the sum `of` has had, where it was rounded; None if it never was.
 
-    Rounding errors of a sum are in proportion to it, and stay when rows are unlearnt. Sums of integers below 2⁵³ are
+    Rounding errors of a sum are in proportion to it, and remain when rows are unlearnt. Sums of integers below 2⁵³ are
     not rounded: they are recognised where the values are counts, by integers in the field `weight`.
     """
     return field(default=None, metadata={"axes": axes, "kind": "peak", "floor": False, "of": of, "weight": weight})
@@ -161,7 +161,7 @@ class Stats(Additive):
         a._refuse_negative(b, error)
 
     def tidy(self) -> Self:
-        """Remove what rounding left after a subtraction; by default nothing.
+        """Remove rounding errors after a subtraction; by default, change nothing.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Stats(Additive):
         return self
 
     def whole(self) -> Self:
-        """Return sums from which parameters are estimated, also where some rows are summed apart.
+        """Return the sums of all rows, from which parameters are estimated; some statistics sum far rows separately.
 
         Returns
         -------
@@ -397,7 +397,7 @@ class Stats(Additive):
                     )
 
     def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
-        """Refuse to remove rows if too few digits of the rest would be right; by default, ask nested statistics.
+        """Refuse to remove rows if too few digits of the rest would be right; by default, check nested statistics.
 
         Parameters
         ----------
@@ -446,7 +446,7 @@ class Stats(Additive):
             )
 
     def _position(self, f: StatsField, at: tuple[int, ...]) -> str:
-        """A position in a field as text: class 'spam', word 'buy'."""
+        """Return a position in a field as text: class 'spam', word 'buy'."""
         return ", ".join(f"{axis} {_name(self.labels.get(axis), i)!r}" for axis, i in zip(f.metadata["axes"], at))
 
     def __repr__(self) -> str:
@@ -455,7 +455,7 @@ class Stats(Additive):
 
 
 class Collects(Protocol[T_co]):
-    """What sums rows, and names the first value that it cannot sum: a family."""
+    """The methods of a family that sum rows, and that name the first bad value."""
 
     def collect(self, X: Any, members: Any) -> T_co:
         """Return the sums of rows."""
@@ -466,7 +466,7 @@ class Collects(Protocol[T_co]):
 
 @cache
 def _stats_fields(cls: Any) -> tuple[StatsField, ...]:
-    """The declared fields of a class of statistics."""
+    """Return the declared fields of a class of statistics."""
     return tuple(f for f in fields(cls) if "kind" in f.metadata)
 
 
@@ -515,9 +515,9 @@ def _runs(places: Array) -> Iterator[tuple[slice, Any]]:
 
 
 def all_but_one(parts: Sequence[T]) -> list[T]:
-    """For each part the sum of all others, for k-fold, in 3n additions: prefix plus suffix sums.
+    """Return for each part the sum of all others, for k-fold, in 3n additions: prefix plus suffix sums.
 
-    No part is subtracted, so nothing is lost to rounding.
+    No part is subtracted, so that no digits are lost.
 
     >>> all_but_one([1, 2, 3, 4])  # anything that adds
     [9, 8, 7, 6]
@@ -539,7 +539,7 @@ def _are_counts(f: StatsField, *each: Stats) -> bool:
 
 
 def is_exact(sums: Array) -> Array:
-    """Whether sums were not rounded, as far as they show: multiples of 2⁻²⁰ below 2³³.
+    """Whether sums have not been rounded, (…) of bool: multiples of 2⁻²⁰ below 2³³ count as exact.
 
     >>> is_exact(np.array([3.0, 0.1, 1e15]))
     array([ True, False, False])
@@ -549,7 +549,7 @@ def is_exact(sums: Array) -> Array:
 
 
 def _rounded(sums: Array, counts: bool) -> Array | None:
-    """Sums that may have been rounded, 0 for the others; None if there is none."""
+    """Return the sums that may have been rounded, 0 for the others; None if there is none."""
     if not counts:
         return sums
     if sums.max(initial=0.0) < 2**53 and (sums == np.rint(sums)).all():
@@ -558,13 +558,13 @@ def _rounded(sums: Array, counts: bool) -> Array | None:
 
 
 def _highest(each: Sequence[Array | None]) -> Array | None:
-    """The larger of several arrays, cell by cell; None stands for zeros."""
+    """Return the largest number of several arrays, cell by cell; None stands for zeros."""
     some = [one for one in each if one is not None]
     return np.maximum.reduce(some) if some else None
 
 
 def subtract_to_zero(a: Array, b: Array) -> Array:
-    """A − b, where a remainder of pure rounding is exactly zero."""
+    """Return a − b, and exactly zero where the difference is only rounding."""
     left = np.asarray(a - b)
     return np.where(np.abs(left) <= 4 * np.finfo(float).eps * np.abs(a), 0.0, left)
 
@@ -597,7 +597,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _name(names: Labels | None, i: int) -> object:
-    """The name at position i of an axis."""
+    """Return the name at position i of an axis."""
     if isinstance(names, Ragged):
         part = int(np.searchsorted(names.starts + names.sizes, i, side="right"))
         return _name(names.parts[part], i - names.starts[part])

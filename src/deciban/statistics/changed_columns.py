@@ -1,7 +1,7 @@
-"""Large tables of which few columns change: an older table that stays, and the columns that are new, gone or differ.
+"""Large tables of which few columns change: an older table that is kept, and columns that are new, gone or differ.
 
-A lesson of one text changes sixty of 200,000 columns. To copy the others takes 10 to 40 ms with 20 classes, most of it
-for fresh memory; to note the changes takes less than one.
+A lesson of one text changes sixty of 200,000 columns. Copying the others takes 10 to 40 ms with 20 classes, most of it
+for new memory; storing the changes takes less than one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ class OlderTable:
     @classmethod
     def of(cls, cells: Array) -> OlderTable | None:
         """Return a table with its sums; None if a number or a sum was rounded: sums then depend on their order."""
-        # no product with ones: threads of BLAS make a lesson wait where other processes are busy
+        # not a product with ones: BLAS threads make a lesson slower while other processes are busy
         made = cls(cells, np.add.reduce(cells, axis=0), cells.sum(axis=1))
         exact = all(bool(is_exact(row).all()) for row in (*cells, made.column_sums, made.row_sums))
         return made if exact else None
 
 
 class ChangedColumns:
-    """A table (K, V): an older one, with new columns and other values in some; mutable: the table is kept once made.
+    """A table (K, V): an older one, with new columns and other values in some.
+
+    Mutable: it keeps the whole table once that is computed.
 
     >>> older = OlderTable.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
     >>> at, values = np.array([0, 1]), np.array([[9.0, 5.0], [9.0, 6.0]])
@@ -53,7 +55,7 @@ class ChangedColumns:
     def __init__(
         self, older: OlderTable | None, width: int, new: Array, at: Array, values: Array, gone: Array = NONE
     ) -> None:
-        """`new` are columns that the older table does not have, `at` those of the values (K, m); both sorted.
+        """Take `new`, columns that the older table does not have, and `at`, the columns of the values (K, m), sorted.
 
         `gone` are columns of the older table that this one does not have, sorted. Without an older table, all other
         columns are zero.
@@ -183,13 +185,13 @@ class ChangedColumns:
         at = np.union1d(self.at, other.at)
         if len(at) > MOST_CHANGED:
             self.cells()
-            whole = changed_columns(self)  # whose sums are known: nothing is checked again
+            whole = changed_columns(self)  # its sums are known, and are not checked again
             return None if whole is None else whole.plus(other, sign)
         values = self.take(at) + sign * other.take(at)
         return ChangedColumns(self.older, self.width, self.new, at, values, self.gone)
 
     def unlike(self, other: ChangedColumns) -> tuple[Array, Array] | None:
-        """Return columns of this table and of another: without them, both tables are equal.
+        """Return columns of this table and of another, such that both tables are equal without them.
 
         Some of them may be equal all the same. None if the two have no older table in common.
         """

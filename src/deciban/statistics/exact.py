@@ -1,7 +1,9 @@
-"""Sums of products without rounding, as integer digits.
+"""Sums of products without rounding, as integer digits in base 2³².
 
-What is added comes out again by subtraction, to the bit, in any order and next to values of any size. A sum has one
-form only: digits of base 2³² in [−2³¹, 2³¹), and no entry for a place without digits.
+Subtracting what was added gives back the same bits, in any order and next to values of any size. A float64 is an
+integer of 53 bits times a power of two, and so is a product of floats, with more bits. Such products are cut into
+digits of 32 bits, and digits of equal place are added as int64: a digit at place p counts 2^(32 p). A sum has one form
+only: digits in [−2³¹, 2³¹), and no entry for a place without digits.
 """
 
 from __future__ import annotations
@@ -13,9 +15,15 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import DecibanError, InputError
-from deciban.kernels import digits as base
+from deciban.kernels.choice import compiled, readable, readable_floats, weights_or_empty
 from deciban.statistics.axes import Array, Axis, Labels
 from deciban.statistics.base import Stats, summed
+
+BITS = 32  # of a digit
+LIMB = 18  # bits of a part of a mantissa: a product of three parts, and a sum of seven of them, fit in an int64
+HALF, MASK = np.int64(2 ** (BITS - 1)), np.int64(2**BITS - 1)
+LIMB_MASK = np.int64(2**LIMB - 1)
+WORK = 50  # elementary operations of one product
 
 LOWEST = -70  # place of the lowest digit of a product of two float64 numbers
 HIGHEST = 31  # place of the highest digit of a float64: beyond it, a sum overflows
@@ -42,7 +50,7 @@ class ExactSums(Stats):
         cls, V: Array, weight: Array | None, codes: Array, cells: tuple[Array, Array], classes: Axis
     ) -> ExactSums:
         """Sum w·v_i·v_j over rows, for pairs (i, j) of columns of V."""
-        group, place, digits = base.product_digits(V, weight, codes, *cells, classes.size)
+        group, place, digits = product_digits(V, weight, codes, *cells, classes.size)
         labels = {"class": classes, "cell": Axis.of(len(cells[0]))}
         return cls(labels, group, place, digits, np.zeros(classes.size))
 
@@ -63,7 +71,7 @@ class ExactSums(Stats):
         slot = np.searchsorted(classes, self.group)
         for at in np.argsort(self.place, kind="stable"):  # the smallest first
             k = slot[at]
-            high[k], error = two_sum(high[k], np.ldexp(self.digits[at].astype(float), base.BITS * int(self.place[at])))
+            high[k], error = two_sum(high[k], np.ldexp(self.digits[at].astype(float), BITS * int(self.place[at])))
             high[k], low[k] = two_sum(high[k], low[k] + error)
         return classes, high, low
 
@@ -89,7 +97,7 @@ class ExactSums(Stats):
             all(each.dtype == np.int64 for each in (self.group, self.place, self.digits))
             and bool(((self.group >= 0) & (self.group < K)).all())
             and bool(((self.place >= LOWEST) & (self.place <= HIGHEST)).all())
-            and bool((np.abs(self.digits) <= 2 ** (base.BITS - 1)).all())
+            and bool((np.abs(self.digits) <= 2 ** (BITS - 1)).all())
         )
         if not right:
             raise InputError("the digits of exact sums contradict each other.")
@@ -134,7 +142,7 @@ class ExactSums(Stats):
             return self.without_groups(np.ones(len(self.rounded), dtype=bool))
         fraction, power = np.frexp(factor)
         if abs(fraction) == 0.5:
-            places, bits = divmod(int(power) - 1, base.BITS)
+            places, bits = divmod(int(power) - 1, BITS)
             shift = np.int64(np.sign(factor)) << np.int64(bits)
             return self._canonical(self.group, self.place + places, self.digits * shift, self.rounded)
         classes, high, low = self.totals()
@@ -166,7 +174,7 @@ class ExactSums(Stats):
         classes, lowest = np.unique(group), int(place.min())
         sums = np.zeros((len(classes), int(place.max()) - lowest + 1, digits.shape[1]), np.int64)
         np.add.at(sums, (np.searchsorted(classes, group), place - lowest), digits)
-        group, place, digits = base.carried(classes, lowest, sums)
+        group, place, digits = carried(classes, lowest, sums)
         return replace(self, group=group, place=place, digits=digits, rounded=rounded)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
@@ -192,3 +200,96 @@ def _halves(a: Array) -> tuple[Array, Array]:
     fraction, exponent = np.frexp(a)
     high = np.round(fraction * 2.0**26) * 2.0**-26
     return np.ldexp(high, exponent), np.ldexp(fraction - high, exponent)
+
+
+# -- digits of products ------------------------------------------------------------------------------------------------
+
+
+def product_digits(
+    V: Array, weight: Array | None, codes: Array, left: Array, right: Array, K: int
+) -> tuple[Array, Array, Array]:
+    """Sum w·V[:, left]·V[:, right] per class, exactly: class (m,), place (m,) and digits (m, C) of the sums.
+
+    Places without digits are left out; all values must be finite. The digits are those of `carried`.
+    """
+    (V,) = readable_floats(V)
+    weight = None if weight is None or (weight == 1).all() else readable(weight, np.float64)
+    classes, slot = np.unique(codes, return_inverse=True)
+    lowest, places = _range(V, weight, left, right)
+    if not len(V) or not places:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(left)), np.int64)
+    sums = np.zeros((len(classes), len(left), places), np.int64)
+    if compiled(WORK * len(V) * len(left)):
+        from deciban.kernels.dense_compiled import add_products
+
+        arrays = readable(slot.reshape(-1), np.intp), readable(left, np.intp), readable(right, np.intp)
+        add_products(V, weights_or_empty(weight), *arrays, lowest, sums)
+    else:
+        _add_products(V, weight, slot.reshape(-1), left, right, lowest, sums)
+    return carried(classes.astype(np.int64), lowest, sums.transpose(0, 2, 1))
+
+
+def carried(classes: Array, lowest: int, sums: Array) -> tuple[Array, Array, Array]:
+    """Bring digits (G, places, C) into [−2³¹, 2³¹), the one form of each number, and drop places without digits."""
+    G, places, C = sums.shape
+    digits = np.zeros((G, places + 2, C), np.int64)
+    digits[:, :places] = sums
+    for at in range(places + 1):
+        carry = (digits[:, at] + HALF) >> BITS
+        digits[:, at] -= carry << BITS
+        digits[:, at + 1] += carry
+    group, place = np.nonzero(digits.any(axis=2))
+    return classes[group], place + lowest, digits[group, place]
+
+
+def _range(V: Array, weight: Array | None, left: Array, right: Array) -> tuple[int, int]:
+    """Return the lowest place of a product of these values, and the number of places: 0 if all values are 0."""
+    some = V[V != 0]
+    if not some.size:
+        return 0, 0
+    exponent = np.frexp(some)[1]
+    low, high = int(exponent.min()), int(exponent.max())
+    if weight is not None:
+        heavy = np.frexp(weight[weight != 0])[1] if weight.any() else np.zeros(1, int)
+        least, most = int(heavy.min()), int(heavy.max())
+    else:
+        least, most = 1, 1
+    lowest = (2 * low + least - 3 * 53) // BITS
+    return lowest, (2 * high + most) // BITS - lowest + 4
+
+
+def _parts(values: Array) -> tuple[Array, Array, list[Array]]:
+    """Return sign, exponent, and three limbs of the mantissas."""
+    fraction, exponent = np.frexp(values)
+    whole = np.abs(fraction * 2.0**53).astype(np.int64)
+    limbs = [whole & LIMB_MASK, (whole >> LIMB) & LIMB_MASK, whole >> (2 * LIMB)]
+    return np.sign(values).astype(np.int64), exponent.astype(np.int64) - 53, limbs
+
+
+def _times(a: list[Array], b: list[Array]) -> list[Array]:
+    """Return the limbs of a product."""
+    out: list[Array] = [np.zeros((), np.int64)] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            out[i + j] = out[i + j] + x * y
+    return out
+
+
+def _add_products(
+    V: Array, weight: Array | None, slot: Array, left: Array, right: Array, lowest: int, sums: Array
+) -> None:
+    sign, exponent, limbs = _parts(V)
+    signs, at = sign[:, left] * sign[:, right], exponent[:, left] + exponent[:, right]
+    products = _times([limb[:, left] for limb in limbs], [limb[:, right] for limb in limbs])
+    if weight is not None:
+        heavy, more, parts = _parts(weight[:, None])
+        signs, at, products = signs * heavy, at + more, _times(products, parts)
+    cells = np.broadcast_to(np.arange(len(left)), signs.shape)
+    slots = np.broadcast_to(slot[:, None], signs.shape)
+    for j, product in enumerate(products):
+        place, shift = np.divmod(at + LIMB * j, BITS)
+        low, high = (product & MASK) << shift, (product >> BITS) << shift
+        place = np.clip(place - lowest, 0, sums.shape[2] - 3)  # a product of 0 may lie outside: it adds 0
+        np.add.at(sums, (slots, cells, place), signs * (low & MASK))
+        np.add.at(sums, (slots, cells, place + 1), signs * ((low >> BITS) + (high & MASK)))
+        np.add.at(sums, (slots, cells, place + 2), signs * (high >> BITS))

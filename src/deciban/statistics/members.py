@@ -1,7 +1,7 @@
 """Membership of rows in K groups, and the sums per group that families need.
 
 Hard members belong to one group each, with a weight (class labels). Soft members belong to every group by a share
-(responsibilities of EM). Families ask for sums per group and need not know which of the two they were given.
+(responsibilities of EM). Families call the same methods for both, which return sums per group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Members:
     """
 
     classes: Axis
-    codes: Array = None  # type: ignore[assignment]  # None for soft members, of which no code reads it
+    codes: Array = None  # type: ignore[assignment]  # None for soft members only
     weight: Array | None = None
     shares: Array | None = None
     K: int = field(init=False)  # number of groups
@@ -256,7 +256,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows; NaN is a missing value, which adds nothing.
         origin : ndarray of shape (D,)
-            What is subtracted from each row.
+            Point that is subtracted from each row.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows without missing values.
         origin : ndarray of shape (D,)
-            What is subtracted from each row.
+            Point that is subtracted from each row.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows; NaN is a missing value, which adds nothing.
         origin, reach : ndarray of shape (D,)
-            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+            Point that is subtracted from each row, and the largest difference. Of soft members, every row is summed.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class Members:
         X : ndarray of shape (n, D)
             Rows without missing values.
         origin, reach : ndarray of shape (D,)
-            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+            Point that is subtracted from each row, and the largest difference. Of soft members, every row is summed.
 
         Returns
         -------

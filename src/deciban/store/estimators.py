@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 from sklearn.base import BaseEstimator
 
 from deciban.errors import HyperparameterError, ModelFileError
+from deciban.families.parameters import check_ranges
 from deciban.model.ledger import Secret
-from deciban.ranges import check_ranges
 from deciban.store import declared, registry
 from deciban.store.attributes import check_attributes
 from deciban.store.checks import of_declared_types, require

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from deciban.errors import InputError
-from deciban.kernels.choice import SMALL_WORK, compiled
-from deciban.kernels.machine_code import at_hand
+from deciban.kernels.choice import SMALL_WORK, at_hand, compiled
 from deciban.kernels.parallel import each, get_threads
 from deciban.read.typed import taken
 from deciban.statistics import Array

@@ -38,8 +38,7 @@ from deciban.errors import DecibanError, HyperparameterError, InputError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
 from deciban.families.multinomial import Multinomial
-from deciban.families.parts import SumAccumulator
-from deciban.families.protocol import Rule
+from deciban.families.protocol import Rule, SumAccumulator
 from deciban.kernels.parallel import get_threads
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Axis, Labels, LazyNames, Members, Stats, summed

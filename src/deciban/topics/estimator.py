@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.engines import parted
 from deciban.errors import HyperparameterError, InputError
-from deciban.families.parts import Passes
+from deciban.families.parameters import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
+from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.ranges import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
 from deciban.read.tables import in_memory
 from deciban.store import save
 from deciban.store.checks import require

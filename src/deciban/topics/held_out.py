@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.progress import progress_bar
+from deciban.terminal import progress_bar
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool
 from deciban.topics.kernels.passes import fold_in, row_log_likelihoods
 from deciban.topics.reading import counts_of

@@ -38,7 +38,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import DomainError
-from deciban.families.parts import Passes
+from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, TokenTopics, WordTopics, by_word
 from deciban.topics.kernels.passes import exact_pass, excluding_documents, excluding_words, gibbs_sweep

@@ -21,9 +21,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, NotAvailableError
-from deciban.families.parts import Passes
+from deciban.families.parameters import SHARE, Ranges
+from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
-from deciban.ranges import SHARE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words
 from deciban.topics.held_out import SMOOTHING, Callback, document_prior

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
-from deciban.families.parts import Passes
+from deciban.families.parameters import COUNT, POSITIVE, Ranges
+from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.ranges import COUNT, POSITIVE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of

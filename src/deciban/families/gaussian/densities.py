@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf, dtrtri
 from scipy.special import betaln, gammaln
 
 from deciban import kernels
-from deciban.errors import HyperparameterError
+from deciban.errors import HyperparameterError, shortlist
 from deciban.families import limits
+from deciban.families.gaussian.sums import EPS
 from deciban.families.protocol import Density
+from deciban.kernels.choice import one_thread
 from deciban.kernels.parallel import row_scores
 from deciban.kernels.rows import distinct_rows
-from deciban.linalg import EPS, whiten
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array
 
@@ -226,7 +228,7 @@ class MatrixDensity(Density):
 
 
 def spread_of(dof: Array | None, K: int) -> Array:
-    """Variance of a Student variate of scale 1, f/(f − 2): of the shape of `dof`; 1 of normal ones, shape (K,)."""
+    """Return the variance of a Student variate of scale 1, f/(f − 2), in the shape of `dof`; ones (K,) if normal."""
     if dof is None:
         return np.ones(K)
     with np.errstate(divide="ignore"):
@@ -521,3 +523,77 @@ def known_density(mean: ArrayLike, covariance: ArrayLike) -> Density:
     if not np.allclose(spread, spread.T) or not whiten(spread[None]).pivot[0] > D * EPS:
         raise HyperparameterError("a covariance matrix must be symmetric and positive definite.")
     return NormalDensity(centre, np.zeros((1, D)), spread[None], np.ones(1))
+
+
+# -- covariance matrices: whitening, and the columns that make one singular --------------------------------------------
+class Whitened(NamedTuple):
+    """Inverse square roots and determinants of symmetric positive definite matrices M."""
+
+    whitener: Array  # (m, D, D) upper triangular, whitener @ whitenerᵀ = M⁻¹
+    log_det: Array  # (m,) log |M|
+    pivot: Array  # (m,) smallest share of a column's variance that the columns before it do not explain
+
+
+def whiten(matrices: Array) -> Whitened:
+    """Return square roots of the inverses, by Cholesky decomposition of the correlation matrices.
+
+    Results do not depend on the units of the columns. A matrix that is not positive definite has pivot 0, and NaN in
+    the rest. The caller decides which pivots count as singular.
+
+    >>> root = whiten(np.array([[[4.0, 0.0], [0.0, 9.0]]]))
+    >>> root.whitener[0].diagonal(), root.log_det.round(3)
+    (array([0.5       , 0.33333333]), array([3.584]))
+    """
+    whitener, log_det, pivot = np.full_like(matrices, np.nan), np.full(len(matrices), np.nan), np.zeros(len(matrices))
+    with one_thread(matrices.shape[-1]):
+        for k, matrix in enumerate(matrices):
+            variance = matrix.diagonal()
+            if not (variance > 0).all():
+                continue
+            sd = np.sqrt(variance)
+            try:
+                lower = np.linalg.cholesky(matrix / sd / sd[:, None])
+            except np.linalg.LinAlgError:
+                continue
+            left = lower.diagonal()
+            # M = sd·L·Lᵀ·sd, so its inverse has the root sd⁻¹·L⁻ᵀ
+            whitener[k] = dtrtri(lower, lower=1)[0].T / sd[:, None]
+            log_det[k] = 2 * np.log(left * sd).sum()
+            pivot[k] = left.min(initial=1.0) ** 2
+    return Whitened(whitener, log_det, pivot)
+
+
+def singular_columns(matrix: Array, tolerance: float) -> tuple[list[int], list[int]]:
+    """Return the columns that do not vary, and columns that are linear combinations of the others.
+
+    >>> x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 1.0, 2.0])
+    >>> table = np.stack([x, y, x - y, np.zeros(3)])
+    >>> singular_columns(table @ table.T, 1e-12)
+    ([3], [1])
+    """
+    variance = matrix.diagonal()
+    constant = np.flatnonzero(~(variance > 0))
+    varying = np.flatnonzero(variance > 0)
+    if not len(varying):
+        return constant.tolist(), []
+    sd = np.sqrt(variance[varying])
+    correlation = matrix[np.ix_(varying, varying)] / sd / sd[:, None]
+    _, order, rank, _ = dpstrf(correlation, tol=tolerance)
+    return constant.tolist(), sorted(varying[order[rank:] - 1].tolist())
+
+
+def singular_reasons(constant: list[int], dependent: list[int]) -> list[str]:
+    """Describe constant and linearly dependent columns, for error messages.
+
+    >>> singular_reasons([3], [0, 1])
+    ['column 3 does not vary', 'columns 0, 1 are linear combinations of the others']
+    """
+    reasons = []
+    for columns, one, many in (
+        (constant, "does not vary", "do not vary"),
+        (dependent, "is a linear combination of the others", "are linear combinations of the others"),
+    ):
+        if columns:
+            several = len(columns) > 1
+            reasons.append(f"column{'s' * several} {shortlist(columns)} {many if several else one}")
+    return reasons

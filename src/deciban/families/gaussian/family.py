@@ -1,16 +1,17 @@
-"""The Gaussian family: hyper-parameters, and the posterior that each structure reads from the sums."""
+"""The Gaussian family: hyper-parameters, the posterior that a structure reads from the sums, choice of a structure."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from deciban import kernels
 from deciban.errors import (
     DecibanError,
     HyperparameterError,
@@ -30,10 +31,10 @@ from deciban.families.abilities import (
     HasPosterior,
     SharesParameters,
 )
-from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density, whiten
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior, Prior
-from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import (
+    EPS,
     LARGEST,
     DiagonalStats,
     Frame,
@@ -44,9 +45,7 @@ from deciban.families.gaussian.sums import (
     pooled_mean,
     pooled_target,
 )
-from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, score_by_each, sums_without_each
-from deciban.linalg import EPS, whiten
+from deciban.families.protocol import Density, Family, Input, Posterior, Rule, score_by_each, sums_without_each
 from deciban.read.numbers import Matrix, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import column_name, dense_numbers
 from deciban.statistics import Array, Members
@@ -61,7 +60,14 @@ STRUCTURES: tuple[Structure, ...] = (  # simplest first
     "full",
     "auto",
 )
-TARGETS = ("diagonal", "spherical", "tied")
+Target: TypeAlias = Literal["diagonal", "spherical", "tied"]
+TARGETS: tuple[Target, ...] = get_args(Target)
+AUTO_FEATURES = 200  # with more features, only diagonal structures are candidates: products of columns cost too much
+MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even selection of them is left out
+MOST_KEPT = 2**22  # numbers in the sums without each far row that are kept for all candidates
+ROWS_PER_FEATURE = 2  # of every class, without which a class has no covariance of its own that is not shrunk
+ROWS_OF_TARGET = 8  # for each feature, beyond one of each class; with fewer, the tied covariance is no target
+GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 LOST_DIGITS = 1e-6  # relative error of a variance above which a warning is given
 AnyGaussianStats: TypeAlias = GaussianStats | DiagonalStats
 _NO_PRODUCTS = (
@@ -106,8 +112,8 @@ class Gaussian(
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
         Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     dof : float, default=0.0
-        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models of older files,
-        which do not hold it, have 2.
+        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models from older
+        files, where it is missing, have 2.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, the medians of the first rows, once there are 32.
     reach : array-like of shape (n_features,), optional
@@ -139,13 +145,13 @@ class Gaussian(
     structure: Structure = "full"
     _: KW_ONLY
     strength: float = 1.0
-    target: Literal["diagonal", "spherical", "tied"] = "diagonal"
+    target: Target = "diagonal"
     kappa: float = 0.01
     keep: Literal["structure", "full"] = "structure"
     mean: Array | None = None  # (D,) m0
     scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
     dof: float = field(default=0.0, metadata={"absent": 2.0})  # of the prior: ν0 = strength + D − 1 + dof
-    # sums about different origins can be added, so that families that differ in these alone are equal
+    # sums about different origins can be added, so that families that differ only in these are equal
     origin: Array | None = field(default=None, compare=False)  # (D,)
     reach: Array | None = field(default=None, compare=False)  # (D,)
     limit: Array | None = None  # (D,)
@@ -279,7 +285,7 @@ class Gaussian(
     def _posterior(self, stats: AnyGaussianStats, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
         """Return κ, m, ν and Ψ under this structure; under rule "ml" without the prior."""
         if self.structure == "auto":
-            self.choose(stats)  # raises the error that rows are needed
+            self.choose(stats)  # raises the error that the structure is chosen by rows
         matrix, tied, prior = self._matrix, self._tied, None
         stats = stats.whole()
         if rule != "ml":
@@ -433,7 +439,7 @@ class Gaussian(
         """Describe the posterior of means and covariances.
 
         Where the target covariance is derived from the same sums, the degrees of freedom are those of the variance
-        estimates: intervals of the mean then hold as often as they say, also after a few rows.
+        estimates: intervals of the mean then have their nominal coverage, also after a few rows.
 
         Parameters
         ----------
@@ -445,13 +451,13 @@ class Gaussian(
         Posterior
             Marginals of "mean", shape (K, D), and "variance"; for full covariances also "covariance", by draws.
         """
-        return Posterior(self._certainty(stats).marginals())
+        return Posterior(self._corrected(stats).marginals())
 
     def draw(self, stats: AnyGaussianStats, rng: np.random.Generator, times: int = 1) -> Density:
-        found = self._certainty(stats)
+        found = self._corrected(stats)
         return self._limited((found.for_scores() if self.scale is None else found).draw(rng, times))
 
-    def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
+    def _corrected(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
         """Return the posterior, corrected where its target was derived from the same sums."""
         found = self._posterior(stats)
         return found.corrected() if self.scale is None else found
@@ -508,3 +514,108 @@ def _axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: b
     variances = ((nu + 2) * np.log(own) + psi / own).sum()
     off = (density.shift - prior.mean) ** 2 / density.variance
     return float(-0.5 * (variances + np.log(density.variance).sum() + prior.kappa * off.sum()))
+
+
+# -- choice of structure and shrinkage, by the exact leave-one-out log loss of the labels ------------------------------
+# One set of full sums serves every candidate, and leaving a row out is an identity, so that a candidate costs one pass
+# over the rows.
+def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Gaussian]:
+    """Return structures from the fewest to the most parameters, each with the given prior and with stronger ones.
+
+    A target covariance is worth a tenth of the rows of a class, or all of them; for tied structures a hundredth or a
+    tenth of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to
+    the spherical one helps where columns hardly vary. A scale that was given is the only target. The covariance of a
+    class is a candidate without shrinkage only if every class has twice as many rows as it has columns.
+
+    Leave-one-out holds the prior of all rows. The tied covariance contains each row in the direction of its own class:
+    with few rows for each column, left-out rows are then classified better than new rows.
+    """
+    own_scale = family.scale is not None
+    K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
+    each_class = stats.weight.reshape(K, -1).max(axis=1, initial=0.0)
+    rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0), initial=0.0))
+    some, many = max(rows / K / 10, 0.1), max(rows / K, 1.0)
+    targets: list[Target] = [family.target] if own_scale else ["diagonal", "spherical"]
+    shrinkage: list[tuple[Structure, list[float], list[Target]]] = [("tied spherical", [], []), ("spherical", [], [])]
+    shrinkage += [("tied diagonal", [], []), ("diagonal", [some, many], targets)]
+    if full:
+        shrinkage += [("tied", [rows / 100, rows / 10], targets)]
+        pooled = not own_scale and rows - K >= ROWS_OF_TARGET * len(stats.origin)
+        shrinkage += [("full", [some, many], targets), ("full", [some, many, 4 * many], ["tied"] if pooled else [])]
+    found: list[Gaussian] = []
+    for structure, strengths, aims in shrinkage:
+        tied = structure.startswith("tied")
+        if K == 1 and (tied or "tied" in aims):
+            continue
+        needed = ROWS_PER_FEATURE * (len(stats.origin) if structure == "full" else 1)
+        alone = tied or K == 1 or bool((each_class > needed).all())
+        each: list[tuple[float, Target]] = [(family.strength, family.target)] if alone or rule == "ml" else []
+        each += [(strength, aim) for aim in aims for strength in strengths if rule != "ml" and strength > 0]
+        found += [replace(family, structure=structure, strength=s, target=t) for s, t in each]
+    return found
+
+
+def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Gaussian:
+    """Return the candidate with the least loss."""
+    whole = stats.whole()
+    if family.limit is not None and isinstance(X, np.ndarray):
+        X, members = family.learnt(stats, X, members)
+    X, members, weight = _judged(whole, X, members)
+    fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
+    best, least = fallback, np.inf
+    if not len(members):
+        return best
+    far, without = far_rows(X, stats.frame), None
+    if len(far) * whole.second.size <= MOST_KEPT:  # otherwise they are computed again for each candidate
+        each = sums_without_each(fallback, stats, X[far], members.take(far)) if len(far) else ()
+        without = [left.whole() for left in each]
+    log_prior = _log_prior_without(whole, members)
+    for one in candidates(family, whole, rule):
+        try:
+            if without is None:
+                scores = one.leave_one_out(stats, X, members, rule)
+            else:
+                scores = one.score_left_out(whole, far, without, X, members, rule)
+        except DecibanError:  # singular under rule "ml"
+            continue
+        loss = _loss(scores, log_prior, members, weight)
+        if loss < least - GAIN / weight.sum():
+            best, least = one, loss
+    return best
+
+
+def _judged(stats: AnyGaussianStats, X: Matrix, members: Members) -> tuple[Matrix, Members, Array]:
+    """Return the rows to leave out, their members, and the weights of their losses.
+
+    A row of weight 3 stands for three rows: one copy is left out, and its loss counts three times. Rows that are alone
+    in their class are not used.
+    """
+    weight = members.row_weights()
+    copy = np.minimum(weight, 1.0)
+    classes = stats.weight.reshape(members.K, -1).max(axis=1, initial=0.0)
+    fit = (weight > 0) & (classes[members.codes] - copy > 1e-9)
+    D = X.shape[1]
+    work = members.K * (D if isinstance(stats, DiagonalStats) else D * D + 16)
+    rows = np.flatnonzero(fit)
+    most = max(1000, int(MOST_WORK / max(work, 1)))
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+    if len(rows) < len(weight):
+        X = X[rows]
+    return X, Members.hard(members.codes[rows], members.classes, copy[rows]), weight[rows]
+
+
+def _log_prior_without(stats: AnyGaussianStats, members: Members) -> Array:
+    """Return the logarithms of the weights of the classes without each row, shape (n, K)."""
+    counts = np.tile(stats.weight.reshape(members.K, -1).max(axis=1), (len(members), 1))
+    counts[np.arange(len(members)), members.codes] -= members.row_weights()
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(counts))
+
+
+def _loss(scores: Array, log_prior: Array, members: Members, weight: Array) -> float:
+    """Return the log loss of the labels; of a single class −log f."""
+    if members.K > 1:
+        scores = kernels.log_softmax(scores + log_prior)
+    losses = -scores[np.arange(len(members)), members.codes]
+    return float(np.average(losses, weights=weight)) if np.isfinite(losses).all() else np.inf

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,22 +28,18 @@ from deciban.families.gaussian.densities import (
     NormalDensity,
     SphericalStudent,
     StudentDensity,
+    Whitened,
     axis_scores,
     distances,
     elliptical,
     is_far,
-)
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
-from deciban.families.posterior import Marginal
-from deciban.families.protocol import Density, Rule, classes_of, require_rows
-from deciban.kernels.choice import one_thread
-from deciban.linalg import (
-    EPS,
-    Whitened,
     singular_columns,
     singular_reasons,
     whiten,
 )
+from deciban.families.gaussian.sums import EPS, DiagonalStats, GaussianStats
+from deciban.families.protocol import Density, Marginal, Rule, classes_of, require_rows
+from deciban.kernels.choice import one_thread
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
@@ -57,7 +52,7 @@ MOST_DRAWN = 2e7  # values in all draws of covariances
 class Prior:
     """Normal–inverse-Wishart prior with ν0 = strength + D − 1 + dof and Ψ0 = strength × target.
 
-    With dof = 0, the variance of each column by itself has ν0 = strength and ψ0 = strength × target: as many rows.
+    With dof = 0, the variance of each single column has ν0 = strength and ψ0 = strength × target.
     """
 
     kappa: float
@@ -89,7 +84,7 @@ class Estimated:
 
     dof: Array  # of each variance
     rows: Array  # n_c − 1 + strength, the divisor of the scatter
-    more: Array  # n/f − 1: what turns the target S/n into S/f
+    more: Array  # n/f − 1: share of the target S/n that is added to it, so that it is S/f
 
     @classmethod
     def of(cls, n: Array, own: Array, f: Array, strength: float) -> Estimated | None:
@@ -133,9 +128,8 @@ class MatrixPosterior:
         nu = prior.strength + mean.shape[1] - 1 + prior.dof + _pooled(n, tied)
         return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
 
-    @cached_property
     def root(self) -> Whitened:
-        """Whitener and log determinant of Ψ; SingularError, with class and columns, if Ψ is singular.
+        """Return the whitener and the log determinant of Ψ; SingularError, with class and columns, if Ψ is singular.
 
         Ψ is singular if the conditional variance of a column, given those before it, is below rounding.
         """
@@ -180,16 +174,17 @@ class MatrixPosterior:
         """Return normal densities, or under rule "predictive" Student densities."""
         divisor, dof = self.read(rule, self.kappa, self.nu)
         kind = NormalDensity if dof is None else StudentDensity
-        root = self.root
+        root = self.root()
         return kind(self.stats.origin, self.mean, self.psi, divisor, dof, root.whitener, root.log_det)
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
-        root, mean = self.root, self.mean
+        own, weight = members.own_codes(), members.row_weights()
+        root, mean = self.root(), self.mean
         far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
         q = distances(X, self.stats.origin, mean, root.whitener, far)
         between = distances(mean, np.zeros(mean.shape[1]), mean, root.whitener, far=False) if self.tied else None
-        return self._left_out(q, between, root.log_det, root.pivot, members, rule)
+        return self._left_out(q, between, root.log_det, root.pivot, own, weight, rule)
 
     def left_out_of_strengths(
         self, strengths: Sequence[float], X: Array, members: Members, rule: Rule
@@ -198,7 +193,7 @@ class MatrixPosterior:
 
         Their Ψ differ by multiples of the identity, so that they have the same eigenvectors. Sums are about zero.
         """
-        prior, D = _given(self.prior), X.shape[1]
+        prior, D, own, weight = _given(self.prior), X.shape[1], members.own_codes(), members.row_weights()
         with one_thread(D):
             values, vectors = np.linalg.eigh(self.psi[0] - prior.strength * prior.matrix)
         rows, means, size = X @ vectors, self.mean @ vectors, float(prior.variances[0])
@@ -207,13 +202,15 @@ class MatrixPosterior:
             one = replace(self, prior=replace(prior, strength=strength), nu=self.nu + strength - prior.strength)
             q, between = (_squared_distances(each, means, 1 / variance) for each in (rows, means))
             log_det, pivot = np.log(variance).sum(keepdims=True), np.ones(1)
-            yield one._left_out(q, between, log_det, pivot, members, rule)
+            yield one._left_out(q, between, log_det, pivot, own, weight, rule)
 
     def _left_out(
-        self, q: Array, between: Array | None, log_det: Array, pivot: Array, members: Members, rule: Rule
+        self, q: Array, between: Array | None, log_det: Array, pivot: Array, own: Array, w: Array, rule: Rule
     ) -> Array:
-        """Return leave-one-out scores from distances q (n, K) of rows, and, if tied, those between the means (K, K)."""
-        own, w = members.own_codes(), members.row_weights()
+        """Return leave-one-out scores from distances q (n, K) of rows, and, if tied, those between the means (K, K).
+
+        `own` and `w` are the class and the weight of each row.
+        """
         each, D = np.arange(len(own)), self.mean.shape[1]
         kappa = self.kappa[own] - w
         alone = kappa <= 1e-12 * self.kappa[own]  # no other row in the class
@@ -297,7 +294,7 @@ class MatrixPosterior:
         before = whiten((prior.strength * prior.matrix)[None]).log_det
         means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
         gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
-        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas)
+        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root().log_det) / 2 + gammas)
 
     def marginals(self) -> dict[str, Marginal]:
         """Return Student marginals of means, inverse-gamma ones of variances, and draws of covariances."""
@@ -338,17 +335,17 @@ def _squared_distances(rows: Array, means: Array, precision: Array) -> Array:
 
 # -- one row removed: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ----------------------------------------------------------
 def determinant_without(distance: Array, a: Array) -> Array:
-    """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
+    """Return |Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
     return 1 - a * distance
 
 
 def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> Array:
-    """vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
+    """Return vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
     return np.asarray(distance + a * cross**2 / shrink)
 
 
 def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
-    """(x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
+    """Return (x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
     return step**2 * distance / shrink
 
 
@@ -435,11 +432,6 @@ class CellPosterior:
         if rule == "mean":
             return nu - _given(self.prior).dof, None  # strength + n
         return nu if rule == "ml" else nu + 2 + means, None
-
-    @cached_property
-    def log_psi(self) -> Array:
-        """(K,) or (1,) Σ log ψ over the features."""
-        return np.asarray(np.log(self.psi).sum(axis=1))
 
     def density(self, rule: Rule) -> Density:
         """Return normal densities, or under rule "predictive" Student densities."""
@@ -577,7 +569,8 @@ def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, ru
     scores, distance, log_left, smallest = found
     nu = posterior.nu[own, 0] - w
     divisor, _ = posterior.read(rule, left, np.where(nu > 0, nu, 1.0) if posterior.prior is None else nu)
-    mine = elliptical(distance * step**2 * divisor, posterior.log_psi[own] + log_left - D * np.log(divisor), None, D)
+    log_psi = np.log(posterior.psi).sum(axis=1)
+    mine = elliptical(distance * step**2 * divisor, log_psi[own] + log_left - D * np.log(divisor), None, D)
     undefined = posterior.prior is None and (alone | (smallest <= least))
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
     return scores

@@ -22,12 +22,12 @@ from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families import limits
 from deciban.families.protocol import classes_of
-from deciban.linalg import EPS
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Axis, ExactSums, Labels, Members, Stats, fixed, nested, summed
 from deciban.statistics.base import TOLERANCE
 from deciban.statistics.exact import two_product, two_sum
 
+EPS = float(np.finfo(float).eps)
 FLOOR = 1e-9  # variance of a constant column, relative to the largest variance
 ORIGIN_ROWS = 256  # number of rows from which origin and scale are chosen, to save a pass over all rows
 FIRST_ROWS = 32  # rows that must have been seen before origin and scale are chosen
@@ -85,7 +85,7 @@ class OriginSums(Stats):
     placed: bool  # origin and reach were chosen; derived
 
     def __post_init__(self) -> None:
-        """Fill what older files do not have; exact sums that hold nothing become None."""
+        """Fill fields that older files do not have; replace empty exact sums by None."""
         object.__setattr__(self, "all_near", self.far is None or self.far.empty)
         object.__setattr__(self, "placed", False)
         if self.origin is None:  # names without sums
@@ -112,26 +112,26 @@ class OriginSums(Stats):
     @staticmethod
     @abstractmethod
     def _cells(D: int) -> tuple[Array, Array]:
-        """Pairs of columns of `_factors` whose products are summed exactly."""
+        """Return the pairs of columns of `_factors` whose products are summed exactly."""
 
     @staticmethod
     @abstractmethod
     def _cell_count(D: int) -> int:
-        """Number of pairs in `_cells`."""
+        """Return the number of pairs in `_cells`."""
 
     @staticmethod
     @abstractmethod
     def _factors(X: Array) -> Array:
-        """Columns whose products are summed exactly."""
+        """Return the columns whose products are summed exactly."""
 
     @staticmethod
     @abstractmethod
     def _cells_of(features: Array, D: int) -> Array:
-        """Positions of the cells of some features."""
+        """Return the positions of the cells of some features."""
 
     @abstractmethod
     def _far_about(self, origin: Array) -> tuple[Array, Array, Array, Array]:
-        """Classes (G,) with far rows, and their weight, first and second about an origin."""
+        """Return the classes (G,) with far rows, and their weight, first and second sums about an origin."""
 
     @classmethod
     def of(cls, sums: tuple[Array, Array, Array], far: Array, X: Array, members: Members, frame: Frame) -> Self:
@@ -153,7 +153,7 @@ class OriginSums(Stats):
 
     @property
     def frame(self) -> Frame:
-        """Origin and reach of the sums; of sums without an origin, what their rows suggest."""
+        """Origin and reach of the sums; of sums without an origin, those computed from their rows."""
         return Frame(self.origin, self.reach) if self.placed or not len(self.head) else place_frame(self.head)
 
     @property
@@ -259,7 +259,7 @@ class OriginSums(Stats):
 
     # -- unlearning ------------------------------------------------------------------------------------------------
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        """Refuse what leaves a negative weight or variance, sums without rows, or sums that have lost their digits."""
+        """Refuse rows without which a weight or variance is negative, or sums without rows or digits remain."""
         if self.all_near and other.all_near:
             super()._refuse_negative(other, error)
             was, taken = self.diagonal(), other.diagonal()
@@ -284,7 +284,7 @@ class OriginSums(Stats):
     def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse near rows whose rounding would falsify the variance of the rows that stay.
 
-        A class far from the origin has lost such digits anyway, also in a fit without the rows.
+        A class far from the origin lacks such digits also in a fit without the rows.
         """
         near = self._near_squares()
         taken = other._near_squares()
@@ -305,7 +305,7 @@ class OriginSums(Stats):
             )
 
     def _unit(self, left: DiagonalStats) -> Array:
-        """(D,) scale of a column, with which the rounding of a constant column is compared."""
+        """Return the scale of each column, with which the rounding of a constant column is compared, (D,)."""
         rows = left.weight.sum(axis=0)
         size = np.sqrt(left.second.sum(axis=0) / np.where(rows > 0, rows, 1.0))
         return np.where(self.reach < LARGEST, self.reach / FAR, np.where(size > 0, size, 1.0))
@@ -334,7 +334,7 @@ class OriginSums(Stats):
 
     @abstractmethod
     def _near_squares(self) -> Array:
-        """(K, D) Σ w(x−o)² of the near rows."""
+        """Return Σ w(x−o)² of the near rows, (K, D)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -363,7 +363,7 @@ class DiagonalStats(OriginSums):
         return self.whole()
 
     def noise(self) -> Array:
-        """(K, D) bound on the rounding error of Σw(x−x̄)²."""
+        """Return a bound on the rounding error of Σw(x−x̄)², (K, D)."""
         return (16 + np.sqrt(np.abs(self.weight))) * EPS * self.second + self.weight * (4 * EPS * self.origin) ** 2
 
     def scatter(self) -> tuple[Array, Array]:
@@ -608,7 +608,7 @@ def _sorted_values(rows: Array) -> Array:
 
 
 def _without_values(head: Array, taken: Array) -> tuple[Array, bool]:
-    """Remove values from sorted columns; return what is left, and whether one of the values was not there."""
+    """Remove values from sorted columns; return the rest, and whether a value was missing."""
     left, missing = np.full_like(head, np.nan), False
     for d in range(head.shape[1]):
         have, gone = (part[~np.isnan(part)] for part in (head[:, d], taken[:, d]))
@@ -639,9 +639,9 @@ def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
     return {"class": members.classes, "feature": Axis(range(X.shape[1]), X.shape[1])}
 
 
-# -- what the prior takes from the sums --------------------------------------------------------------------------------
+# -- prior mean and target, from the sums ------------------------------------------------------------------------------
 def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
-    """(D,) mean of all rows."""
+    """Return the mean of all rows, (D,)."""
     each = stats.diagonal()
     n = each.weight.sum(axis=0)
     return np.asarray(each.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))

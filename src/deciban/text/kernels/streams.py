@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.kernels.choice import Array, readable, weights_or_empty
+from deciban.kernels.dense import group_sums
 from deciban.kernels.parallel import each
-from deciban.kernels.rows import group_sums
 
 Result = TypeVar("Result")
 

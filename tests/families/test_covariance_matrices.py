@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from deciban.families.gaussian.densities import singular_columns, whiten
 from deciban.families.gaussian.posteriors import determinant_without, distance_without, own_distance_without
-from deciban.linalg import singular_columns, whiten
 
 
 def matrices(m=3, D=4, seed=0):
