@@ -49,7 +49,7 @@ assert not add_moments.cached
 
 MODULES_WITHOUT_NUMBA = """
 import sys
-import deciban.text.kernels.streams, deciban.text.kernels.ordering, deciban.topics.kernels.passes
+import deciban.text.kernels.streams, deciban.text.kernels.ordering, deciban.topics.kernels
 import deciban.kernels.chains, deciban.kernels.mixture, deciban.linalg
 
 assert "numba" not in sys.modules

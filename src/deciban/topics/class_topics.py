@@ -28,11 +28,9 @@ from deciban.families.protocol import Rows, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.latent.em import ExpectedSums, FrozenEstimate
 from deciban.statistics import Axis, Members, summed
-from deciban.topics.kernels.layout import SINGLE_THREAD, used_words
-from deciban.topics.kernels.passes import prequential
-from deciban.topics.lda import StochasticCVB0, expect
-from deciban.topics.reading import counts_of
-from deciban.topics.state import DocumentBatch, Priors, TopicSums
+from deciban.topics.documents import counts_of
+from deciban.topics.kernels import SINGLE_THREAD, prequential, used_words
+from deciban.topics.lda import DocumentBatch, Priors, StochasticCVB0, TopicSums, expect
 
 
 @dataclass(frozen=True, eq=False, repr=False)

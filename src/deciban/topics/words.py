@@ -28,7 +28,7 @@ from deciban.read.tables import in_memory
 from deciban.store.files import write_bytes
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
-from deciban.topics.reading import DocumentInput, counts_of, is_texts
+from deciban.topics.documents import DocumentInput, counts_of, is_texts
 
 if TYPE_CHECKING:
     from deciban.topics.estimator import TopicEstimator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Ranking: TypeAlias = Literal["probability", "relevance", "lift"]
 Measure: TypeAlias = Literal["npmi", "umass"]
-LAMBDA = 0.6  # easiest to interpret in the study of the reference
+LAMBDA = 0.6  # the value whose lists were easiest to interpret in the study of the reference
 
 
 def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
@@ -165,7 +165,7 @@ def diversity(first: ArrayLike) -> float:
 
 
 def words_within(words: Sequence[str], room: int) -> str:
-    """The first words, as many as there is room for; a single word that is too long is cut.
+    """Join the first words that fit into `room` characters; a single word that is too long is cut.
 
     >>> words_within(("lamb", "snow", "fleece"), 20), words_within(("lamb", "snow", "fleece"), 13)
     ('lamb, snow, fleece', 'lamb, snow, …')
@@ -265,7 +265,7 @@ def _facts(model: TopicEstimator) -> str:
 
 
 def _candidates(topics: Array, weights: Array) -> list[Array]:
-    """Words of each topic that come first at some position of the slider."""
+    """Return the words of each topic that are among its first words at some position of the slider."""
     found: list[set[int]] = [set() for _ in topics]
     for lam in STOPS:
         ranked = np.argsort(-relevance(topics, weights, lam), axis=1, kind="stable")[:, :SHOWN]
@@ -275,7 +275,7 @@ def _candidates(topics: Array, weights: Array) -> list[Array]:
 
 
 def _documents(model: TopicEstimator, given: DocumentInput, topics: Array) -> list[dict[str, Any]]:
-    """Some documents of each topic, with the topic of each word."""
+    """Return some documents of each topic, with the topic of each word."""
     given = in_memory(given)
     if not is_texts(given):
         raise InputError("the page shows documents as texts. Give a list of texts, not counts.")
