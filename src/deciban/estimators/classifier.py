@@ -36,9 +36,8 @@ from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_mod
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
-from deciban.model.model import InteractionsLike, Model, ModelStats, Reader, Reason, class_axis
+from deciban.model.model import InteractionsLike, Model, ModelStats, Prequential, Reader, Reason, class_axis
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import Labels, place_labels
@@ -53,12 +52,11 @@ if TYPE_CHECKING:
     from deciban.evaluate.report import Evaluation
     from deciban.evidence.explanation import Explanation
     from deciban.families.posterior import Posterior
-    from deciban.model.accumulator import RowAccumulator
+    from deciban.model.evaluation import FitReport
     from deciban.model.explain import Discriminant
-    from deciban.model.fit_checks import FitReport
     from deciban.model.prediction_sets import Conformity, PredictionSets
     from deciban.model.row_reader import Row
-    from deciban.model.scorer import RowScorer
+    from deciban.model.single_rows import RowAccumulator, RowScorer
     from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
@@ -502,7 +500,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         >>> clf.accumulator().learn_one("noon is fine", "ham").model().weight
         19.0
         """
-        from deciban.model.accumulator import RowAccumulator
+        from deciban.model.single_rows import RowAccumulator
 
         return RowAccumulator(self.model_, self._key())
 
@@ -979,7 +977,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         'spam'
         """
         predictor = self.predictor_
-        from deciban.model.scorer import scorer_of
+        from deciban.model.single_rows import scorer_of
 
         return scorer_of(predictor, self.log_prior(prior))
 
@@ -1254,8 +1252,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         if rechoose:
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
         else:
-            from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
-            from deciban.model.nested import holds_all_rows, nested_scores
+            from deciban.model.evaluation import holds_all_rows, nested_scores
+            from deciban.model.judge import FOLDS, folds_in_time, k_folds, units
             from deciban.progress import progress_bar
 
             given = self._given(X, y, sample_weight)
@@ -1507,7 +1505,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         FitReport
             What does not look like the model, in words, with a remedy.
         """
-        from deciban.model.fit_checks import check_fit
+        from deciban.model.evaluation import check_fit
 
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
@@ -1871,10 +1869,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
 
 def _parameters() -> ModuleType:
-    """Return the module of parameters, which a fit does not need."""
-    from deciban.model import parameters
+    """Return the module that reads parameters from a model; it is imported late, because a fit does not need it."""
+    from deciban.model import explain
 
-    return parameters
+    return explain
 
 
 def _in_memory(X: Any, y: Any = None) -> tuple[Any, Any]:

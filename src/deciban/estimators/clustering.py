@@ -21,8 +21,8 @@ from deciban.families.moments import column_covariances, column_moments
 from deciban.families.product import BlockRows, Product, places_of
 from deciban.families.protocol import Density, Family, Rows, Rule, set_input_tags
 from deciban.latent.em import NOT_EXACT, Trace
-from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
+from deciban.latent.mixture_fit import FittedMixture
 from deciban.model.fit import by_type
 from deciban.ranges import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.read.tables import HEAD, Table
@@ -466,14 +466,14 @@ class MixtureModel(DensityMixin, FamilyParameters):
     @property
     def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
         """Log probabilities of words, ones or categories: (n_components, n_features), or an array for each column."""
-        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+        from deciban.model.explain import log_probabilities  # lazy: a fit does not need it
 
         return log_probabilities(self._fitted.density().components)
 
     @property
     def categories_(self) -> Array | list[Array] | dict[Any, Any]:
         """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
-        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+        from deciban.model.explain import category_names  # lazy: a fit does not need it
 
         return category_names(self._fitted.density().components)
 

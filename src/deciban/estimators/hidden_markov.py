@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.parameters import FamilyParameters
-from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.abilities import HasMoments, ability
 from deciban.families.fixed import KnownDensities
 from deciban.families.moments import column_covariances, column_moments
@@ -24,8 +23,7 @@ from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
 from deciban.latent.components import choose_within, free_parameters
 from deciban.latent.em import Trace
-from deciban.latent.hmm import HMM, HMMDensity, HMMStats
-from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
+from deciban.latent.hmm import HMM, BaumWelch, HMMDensity, HMMStats, Inference, choose_family
 from deciban.latent.sequences import (
     EndsOfPart,
     SequenceInput,
@@ -35,10 +33,12 @@ from deciban.latent.sequences import (
     arranged,
     check_columns,
     check_ends,
+    features_of,
     join,
     names_of,
     number_of_columns,
     read_rows,
+    read_words,
     runs_of,
 )
 from deciban.model.model import label_array
@@ -680,14 +680,14 @@ class HiddenMarkovModel(Additive, FamilyParameters):
     @property
     def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
         """Log probabilities of words, ones or categories: (n_states, n_features), or an array for each column."""
-        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+        from deciban.model.explain import log_probabilities  # lazy: a fit does not need it
 
         return log_probabilities(self.density.emissions)
 
     @property
     def categories_(self) -> Array | list[Array] | dict[Any, Any]:
         """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
-        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+        from deciban.model.explain import category_names  # lazy: a fit does not need it
 
         return category_names(self.density.emissions)
 

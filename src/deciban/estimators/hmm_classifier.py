@@ -22,7 +22,7 @@ from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule, set_input_tags
-from deciban.latent.hmm_inference import choose_family
+from deciban.latent.hmm import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array

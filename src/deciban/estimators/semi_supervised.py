@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -46,16 +45,13 @@ from deciban.evidence.scores import log_posterior
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
-from deciban.latent.components import MixtureDensity
+from deciban.latent.components import MixtureDensity, WeightedRows
 from deciban.latent.gaussian_missing import with_gaps
-from deciban.latent.mixture_fit import WeightedRows
 from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration, total
-from deciban.model.candidates import first_of_near_equals
 from deciban.model.cross_fit import distinct, fit_calibration
-from deciban.model.folds import FOLDS, stratified
-from deciban.model.judge import left_out_blocks
+from deciban.model.judge import FOLDS, first_of_near_equals, left_out_blocks, stratified
 from deciban.model.predictor import Predictor
 from deciban.ranges import COUNT, TOLERANCE, Ranges
 from deciban.read.batches import Batch
@@ -425,11 +421,10 @@ class SemiSupervisedEM:
     rule: Rule
     prior: Array | None = None  # (K,) if it is given, not learnt
     scale: float = 1.0  # s
+    labelled: Stats = field(init=False)  # sums of the labelled rows, which no estimate changes
 
-    @cached_property
-    def labelled(self) -> Stats:
-        """Sums of the labelled rows, which no estimate changes."""
-        return self.family.collect(self.X, self.members)
+    def __post_init__(self) -> None:
+        self.labelled = self.family.collect(self.X, self.members)
 
     def run(
         self, factor: float, max_iter: int, tol: float, label: str | None = None, warn: bool = True
@@ -490,8 +485,8 @@ class SemiSupervisedEM:
         scores = np.full((n, self.members.K), np.nan)
         for k in np.unique(fold):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            part = replace(self, X=self.X[train], members=self.members.take(train))
             try:
+                part = replace(self, X=self.X[train], members=self.members.take(train))
                 estimate, _ = part.run(factor, max_iter, tol, warn=False)
                 scores[test] = estimate.density.log_density(self.X[test]) + estimate.log_prior
             except DecibanError:  # a class without rows outside the fold, under rule "ml"

@@ -29,10 +29,13 @@ from deciban.families.product import subset
 from deciban.families.protocol import Density, Family, Rows, Rule, replaced
 from deciban.latent import em
 from deciban.latent.components import (
+    ClassOfPart,
     MixtureDensities,
     MixtureDensity,
     MixtureStats,
     MixtureSums,
+    PartedRows,
+    WeightedRows,
     choose_component,
     choose_within,
     component_axis,
@@ -40,8 +43,7 @@ from deciban.latent.components import (
     free_parameters,
     mixture_log_prior,
 )
-from deciban.latent.fitted_mixture import FittedMixture
-from deciban.latent.mixture_fit import ClassOfPart, MixtureFit, PartedRows, Start, WeightedRows, check_start
+from deciban.latent.mixture_fit import FittedMixture, MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members

@@ -3,11 +3,13 @@
 Sequences come as one table with `lengths`, or as a list of sequences; states are known, unknown or partly known. Passes
 over them work on pieces of bounded size. If rows are one column of categories, each category is scored once and looked
 up at every step, and expected visits are counted per category, which is all that the family's sums need.
+
+Words that are many and different are read as themselves, or by their ending and shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, WeightError, shortlist
+from deciban.families.categorical import Categorical
 from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
 from deciban.latent.components import collect_under
@@ -28,6 +31,7 @@ from deciban.read.numbers import row_weights
 from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members, Stats
 from deciban.statistics.members import collect_checked
+from deciban.text.word_shapes import MANY_WORDS, WordFeatures
 
 SequenceInput: TypeAlias = ArrayLike | Sequence[ArrayLike]  # one table, or a list of sequences
 
@@ -493,3 +497,37 @@ def _missing(X: Rows) -> Array | None:
         return None
     whole: Array = np.asarray(gaps.all(axis=1)) if X.shape[1] else np.zeros(len(X), dtype=bool)
     return whole if whole.any() else None
+
+
+# -- sequences of words ------------------------------------------------------------------------------------------------
+def features_of(
+    family: Family | Mapping[Any, Family], X: SequenceInput, lengths: ArrayLike | None
+) -> WordFeatures | None:
+    """Return the features of words, if X holds many different words and the family is a plain Categorical."""
+    if type(family) is not Categorical or repr(family) != repr(Categorical()):
+        return None
+    words, sizes = _words(X, lengths)
+    if not isinstance(words, list | np.ndarray) or any(not isinstance(word, str) for word in words):
+        return None
+    return WordFeatures.of(_sentences(words, sizes)) if len(set(words)) >= MANY_WORDS else None
+
+
+def read_words(features: WordFeatures | None, X: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
+    """Return rows of word, ending and shape in the place of words, and the lengths; all as given without features."""
+    if features is None:
+        return X, lengths
+    words, sizes = _words(X, lengths)
+    return features.rows(_sentences(words, sizes)), sizes
+
+
+def _words(X: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
+    """Return the words of all sequences, one after the other, and their lengths."""
+    table, sizes = join(X, lengths)
+    one_column = isinstance(table, np.ndarray) and table.ndim == 2 and table.shape[1] == 1
+    return table[:, 0] if one_column else table, sizes
+
+
+def _sentences(words: Any, sizes: ArrayLike | None) -> list[Any]:
+    """Return the words of each sequence."""
+    ends = Sequences.of(sizes, len(words)).ends.tolist() if len(words) else []
+    return [words[a:b] for a, b in pairwise([0, *ends])]

@@ -29,7 +29,7 @@ from deciban.families.product import ASKED, Block, Key, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.model.calibration import Calibration, Form
-from deciban.model.candidates import clearly_worse
+from deciban.model.judge import clearly_worse
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of

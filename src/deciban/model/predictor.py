@@ -18,8 +18,7 @@ from deciban.families.protocol import Density, Family, Rows
 from deciban.families.word_scores import HasTable, HasWords, WordScores, rescaled
 from deciban.kernels.parallel import each
 from deciban.model.calibration import Calibration, total
-from deciban.model.model import Lesson, Model, label_array
-from deciban.model.prequential import Prequential
+from deciban.model.model import Lesson, Model, Prequential, label_array
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows

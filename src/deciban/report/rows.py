@@ -12,7 +12,7 @@ import numpy as np
 from deciban.errors import NotAvailableError, NotLearntError
 from deciban.evaluate.report import Evaluation
 from deciban.evidence.scores import log_ratio
-from deciban.model.folds import JUDGED_ROWS
+from deciban.model.judge import JUDGED_ROWS
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch

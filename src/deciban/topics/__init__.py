@@ -1,1 +1,1 @@
-"""Topic models: latent Dirichlet allocation, probabilistic latent semantic analysis, and classes with several topics."""
+"""Topic models: latent Dirichlet allocation, probabilistic latent semantic analysis, topics of classes."""

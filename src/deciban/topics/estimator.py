@@ -242,7 +242,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         return best, learnt, held
 
     def _documents(self, X: Any, words: Words | None) -> tuple[Any, Callable[[], Passes] | None]:
-        """Return documents and None; of partitions, the first documents, and a function that counts those of all parts."""
+        """Return documents and None; of partitions, the first documents, and f() that counts those of all parts."""
         X, passes = parted(X)
         if passes is None:
             return in_memory(X), None

@@ -380,7 +380,7 @@ def learning_rate(step: int) -> float:
 
 
 def expect(batch: DocumentBatch, sums: TopicSums, priors: Priors, pool: ThreadPool) -> tuple[Array, Array, Array]:
-    """Return a batch's words, their expected counts in topics, and the totals; `batch` keeps the counts of its documents."""
+    """Return a batch's words, their expected counts in topics, and the totals; `batch` keeps those of documents."""
     alpha, inverse = priors.alpha.astype(np.float32), sums.inverse(priors.beta)
     floor = np.float32(priors.beta * inverse.min())
     topics = WordTopics(sums.table(batch.words, priors.beta, pool), inverse, alpha.min(), floor)
