@@ -90,8 +90,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
     kinds : dict of {column: kind or Family}, optional
-        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
-        label column of a file, a number: the label is a number and is split into so many ranges, the classes.
+        Kinds of columns under "auto", such as "category" or "identifier", or their families. For the label column of a
+        file, a number: the label holds numbers, which are split into this many ranges, the classes.
     interactions : "auto", int or list of pairs of columns, default="auto"
         Pairs of columns whose counts are summed beside the families of the columns: evidence of a pair beyond that of
         its columns, weighed when the model is calibrated. "auto" takes pairs of a table whose families are chosen
@@ -383,13 +383,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @property
     def calibration_state_(self) -> str:
-        """Which calibration there is, and whether it is out of date."""
+        """Whether the model is calibrated, and whether the calibration is out of date."""
         calibration = self.model_.calibration
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
 
     @property
     def standing_(self) -> str:
-        """In one line: what `unlearn` can check, and whether choices and calibration are up to date."""
+        """One line: what `unlearn` can check, and whether choices and calibration are up to date."""
         if needs_all_rows(self.model_.family):
             checked = "rows cannot be unlearnt: the model was fitted by EM; fit again without them"
         elif self.model_.ledger is not None:
@@ -400,7 +400,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model; what was learnt before is forgotten.
+        """Fit the model; rows learnt before are discarded.
 
         Open choices are made from the first rows and frozen; the sums are taken over all rows.
 
@@ -412,7 +412,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         y : array-like of shape (n_samples,) or str
             Labels, or the name of the column that holds them.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row; 1 if None. A row of weight 0 is as if absent.
+            Weight of each row; 1 if None. Rows of weight 0 have no effect.
 
         Returns
         -------
@@ -1612,11 +1612,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     def __getstate__(self) -> Any:
         if self.__sklearn_is_fitted__():
-            self._predictor.verify()  # a copy elsewhere has no file to check
+            self._predictor.verify()  # copies are checked now, while the file exists
         state = dict(super().__getstate__())
         state.pop("_lock", None)
         if "_predictor" in state:
-            state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
+            state["_predictor"] = replace(self._predictor, learnt=None)  # copies hold no rows
         return state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any, first_of_many: bool = False) -> Self:
@@ -1733,7 +1733,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return replace(batch, weight=row_weights(batch.weight, len(batch.table)))
 
     def _log_prior_for(self, rows: Array, classes: Array | None = None) -> Array:
-        """Return the log of the classifier's own prior with so many rows of each class, shape (K,) or (n, K)."""
+        """Return the log of the classifier's own prior, given the rows of each class (K,) or (n, K); the same shape."""
         names = self.classes_ if classes is None else classes
         if self.class_weight is not None:
             return scores.log_probability(decisions.weighted_prior(self.class_weight, names.tolist(), rows))
@@ -1831,7 +1831,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return batch.table, batch.labels
 
     def _given(self, X: Any, y: Any, sample_weight: Any) -> Batch:
-        """Return rows with labels as one batch, of which rows of weight 0 are a part."""
+        """Return rows with labels as one batch, including rows of weight 0."""
         table = self._table(X)
         return Batch(table, y, row_weights(sample_weight, len(table)))
 

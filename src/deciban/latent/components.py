@@ -369,7 +369,7 @@ Coefficients = tuple[Array, Array, Array | None]  # weights (M, F), bias (M,), s
 
 
 class WeightedRows:
-    """Encoded rows to which a mixture is fitted, with their weights; it keeps what no estimate changes."""
+    """Encoded rows to which a mixture is fitted, with their weights; it caches what does not depend on estimates."""
 
     def __init__(self, family: Family, X: Rows, weight: Array | None = None) -> None:
         self.family = family  # of the components, with its choices made

@@ -352,7 +352,7 @@ class Symbols:
 
 @dataclass(eq=False)
 class SequenceRows:
-    """Encoded rows of sequences and their known states; it keeps what no estimate changes."""
+    """Encoded rows of sequences and their known states; it caches what does not depend on estimates."""
 
     family: Family
     X: Rows
@@ -366,7 +366,7 @@ class SequenceRows:
         return self.sequences.n
 
     def parts(self, size: int) -> list[list[Group]]:
-        """Parts of pieces of at most `size` rows; the last division is kept, since every iteration asks for it."""
+        """Return parts of pieces of at most `size` rows; the last division is cached for the next iteration."""
         if self._parts is None or self._parts[0] != size:
             self._parts = size, self.sequences.parts(size)
         return self._parts[1]
@@ -384,7 +384,7 @@ class SequenceRows:
         return SequenceRows(self.family, self.X[rows], Sequences.of(None, len(rows)), weight, states)
 
     def check(self) -> None:
-        """Let the family name the first value that it cannot learn; refuse rows that are all missing."""
+        """Have the family report the first value that it cannot learn; refuse rows that are all missing."""
         some = False
         for lo in range(0, self.n, BLOCK):
             block = self.X[lo : lo + BLOCK]

@@ -107,7 +107,7 @@ def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
     """Return the best candidate of lines with the same features, and those of other lines that read the same sums."""
     best = [judge.best(line) for line in lines]
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
-    # the sums of the last line are at hand: judge it first
+    # reversed, so that the cached sums of the last line are reused
     losses = [judge.large_sample_losses(one) for one in reversed(finalists)][::-1]
     at = first_of_near_equals(range(len(finalists)), losses)
     winner = taken = finalists[at]
@@ -120,7 +120,7 @@ def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
 
 
 def downhill(line: Sequence[C], loss: Callable[[C], float], start: int = 1) -> list[float]:
-    """Return the losses met on the way from a candidate, the second, to the least one, and on its other side.
+    """Return the losses computed from the candidate `start` downhill to the least one, and one step beyond it.
 
     >>> downhill([5, 3, 2, 1, 4], float), downhill([1, 3, 5], float)
     ([3.0, 2.0, 1.0, 4.0], [3.0, 5.0, 1.0])
@@ -189,19 +189,19 @@ class Judge:
         self.weight, codes = weight, self.members.codes
         self.log_prior = left_out_prior(self.members.weights(), codes, weight)  # (n, K) without the row itself
         self.shares = shares(codes[self.small], self.members.K)
-        # a class whose only row is left out is unknown under every candidate: such rows judge nothing
-        self.told = np.bincount(codes, minlength=self.members.K)[codes] > 1
+        # a class whose only row is left out has probability 0 under every candidate: such rows are not used
+        self.usable = np.bincount(codes, minlength=self.members.K)[codes] > 1
 
     def best(self, line: Sequence[Any]) -> Judged:
         """Return the best candidate of a line, on the small sample and calibrated on it."""
         scores, lengths = self._scores(line[0]), self._lengths(line[0])
-        codes, told = self.members.codes[self.small], self._told(self.small)
+        codes, usable = self.members.codes[self.small], self._usable(self.small)
         judged: dict[int, Judged] = {}
 
         def loss(at: int) -> float:
             left_out = scores(line[at], self.small)
-            counted = None if lengths is None else lengths[self.small][told]
-            calibrator = self.last = _fitted(left_out[told], codes[told], counted, self.shares, self.last)
+            counted = None if lengths is None else lengths[self.small][usable]
+            calibrator = self.last = _fitted(left_out[usable], codes[usable], counted, self.shares, self.last)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -219,22 +219,22 @@ class Judge:
             scores[~seen] = self._scores(judged.candidate)(judged.candidate, self.large[~seen])
         return self._losses(judged.calibrator, scores, self.large, judged.lengths)
 
-    def _told(self, rows: Array) -> Array:
-        """Return which of the rows judge, shape (m,) of bool; all, if no class has two rows."""
-        told = self.told[rows]
-        return told if told.any() else np.ones(len(told), bool)
+    def _usable(self, rows: Array) -> Array:
+        """Return which rows can be used, shape (m,): those whose class has another row; all, if no class has two."""
+        usable = self.usable[rows]
+        return usable if usable.any() else np.ones(len(usable), bool)
 
     def _lengths(self, candidate: Any) -> Array | None:
         counts = ability(candidate, Counts)
         return None if counts is None else np.maximum(1.0, counts.lengths(self.X))
 
     def _losses(self, calibrator: Calibrator, scores: Array, rows: Array, lengths: Array | None) -> Array:
-        """Return −log P(label) of each row that judges, times its weight over the mean weight, shape (m,)."""
+        """Return −log P(label) of each row that can be used, times its weight over the mean weight, shape (m,)."""
         codes, weight = self.members.codes[rows], self.weight[rows]
         calibrated = calibrator.apply(scores, None if lengths is None else lengths[rows])
         log_p = log_posterior(calibrated, self.log_prior[rows])[np.arange(len(weight)), codes]
-        told = self._told(rows)
-        return -log_p[told] * (weight[told] / weight[told].mean())
+        usable = self._usable(rows)
+        return -log_p[usable] * (weight[usable] / weight[usable].mean())
 
     def _scores(self, candidate: Any) -> LeftOutScores:
         """Return f(candidate, rows) of the candidate's line; the sums of other lines are dropped if they are large."""
@@ -260,7 +260,7 @@ def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, ne
 
 
 # -- nested losses, with a scale for each feature ----------------------------------------------------------------------
-KIND_ROWS = 8_000  # rows by which kinds of features are compared: with fewer, pairs of words show less than they gain
+KIND_ROWS = 8_000  # rows by which kinds of features are compared: with fewer, pairs of words seem worse than they are
 NEIGHBOUR_ROWS = 4_000  # rows by which pseudo-counts are compared
 ENOUGH_ROWS = 1_000  # with fewer, pseudo-counts stay those of the least loss under a common scale
 LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
@@ -272,7 +272,7 @@ def best_by_nested_losses(
     """Return the best candidate, given the best ones of each kind of features under a common scale.
 
     The candidates of each kind are compared, then the kinds, and then the neighbours of the best one in its line. A
-    candidate that was best under a common scale is left only for one that is better by one paired standard error.
+    candidate that was best under a common scale is replaced only by one that is better by one paired standard error.
     Without `by_word`, a common scale will be used, so that kinds alone are compared.
     """
     judge = NestedJudge(X, members, rule)
@@ -383,7 +383,7 @@ def nested_losses(family: Family[Any], sample: Sample) -> Array | None:
             sample.last = made
             log_p = log_posterior(made.apply(fold.scores, test, sample.classes), sample.log_prior)
             own = codes[fold.test]
-            # a class with a single row is unknown without it, under every kind
+            # without its only row, a class has probability 0 under every kind
             losses.append(-log_p[np.arange(len(own)), own][np.bincount(codes)[own] > 1])
     except DecibanError:  # too few rows of a class
         return None

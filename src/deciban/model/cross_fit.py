@@ -54,13 +54,13 @@ from deciban.statistics import Array, Axis, Members
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block of a default fit
-WORDS_AS_BLOCKS = 10  # a block of words counts for so many
+WORDS_AS_BLOCKS = 10  # a block of words counts as this many blocks
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
 ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own
 FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
-SURPRISE = 0.02  # wrong rows to be expected beside those that were judged
+SURPRISE = 0.02  # expected number of wrong rows beside those that were judged
 FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
-ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
+ROWS_PER_SCALE = 50  # with more for each parameter, the calibrator is judged on the rows that it was fitted to
 
 
 class Fold(NamedTuple):
@@ -227,7 +227,7 @@ def select_calibration(
         folds = _folds_of_scores([each[some] for each in blocks], stratified(own, FOLDS if few else 1))
     try:
         scores, fold_of = _cross_fitted(candidates, folds, own, counted, *given)
-        # a class with a single row is unknown without it, under every candidate
+        # without its only row, a class has probability 0 under every candidate
         judged = (fold_of >= 0) & (np.bincount(own)[own] > 1)
     except DecibanError:  # too few rows of a class for folds
         judged = np.zeros(len(own), dtype=bool)
@@ -322,8 +322,8 @@ def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prio
 def _certain_share(without: Array, losses: Array) -> float:
     """Return the share of weights that is kept, by the losses (n,) of the prior alone and of weights from other folds.
 
-    With a mean gain of z standard errors it is 1 − 1/z⁴, and 0 below z = 1: weights that noise suggests are made
-    smaller, and of a clear gain nearly everything is kept.
+    With a mean gain of z standard errors it is 1 − 1/z⁴, and 0 below z = 1: weights of an uncertain gain are reduced,
+    and those of a clear gain hardly change.
 
     >>> one = np.ones(100)
     >>> [round(_certain_share(one, one - np.tile(gains, 50)), 4) for gains in ([0.5, 0.3], [0.9, -0.6], [0.5, -0.6])]
@@ -347,9 +347,9 @@ def _losses(scores: Array, codes: Array, prior: Array) -> Array:
 def _surprise(scores: Array, codes: Array, prior: Array) -> Array:
     """Return what each row would cost with another label, times the share of such rows that is to be expected, (n,).
 
-    For counts of events, whose evidence grows with their number: where all judged rows are right, nothing contradicts
-    evidence of thousands of nats, and scores without calibration have the least loss. One wrong row among new ones
-    then costs more than all others together.
+    For counts of events, whose evidence grows with their number: where all judged rows are right, scores without
+    calibration have the least loss, even with evidence of thousands of nats. A single wrong row among new ones then
+    costs more than all others together.
     """
     with np.errstate(invalid="ignore"):
         log_p = log_posterior(scores, log_probability(prior))

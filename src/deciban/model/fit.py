@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows of more; on MOST_ROWS of a stream
-FEW_MORE = 1.25  # times as many rows are all used: selecting most of them takes longer than fitting the rest
+FEW_MORE = 1.25  # up to so many times ROWS_OF_WORDS, all rows are used: selecting most of them takes longer
 ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
 FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
@@ -252,7 +252,7 @@ def fit_rows(
     """
     n = len(members.codes)
     if isinstance(family, Product) or ability(family, HasCandidates) is not None:
-        from deciban.model.candidates import chosen  # here and below: a first answer needs no choices of this kind
+        from deciban.model.candidates import chosen  # lazy, here and below: a given Gaussian has no such choices
 
         family = chosen(family, X, members, rule, method == BY_WORD)
         if method is not None:
@@ -277,7 +277,7 @@ def fit_rows(
 
 
 def read_once(family: Family[Any], X: Rows, n: int, at: Array) -> None:
-    """Read the rows that will be scored after they were summed, if they are most of n, where reading takes long."""
+    """Read the rows that are summed and later scored, if they are most of the n rows, so that they are read once."""
     if 2 * len(at) < n:
         return
     for part, rows in blocks_of(family, X):

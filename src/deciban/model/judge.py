@@ -155,7 +155,7 @@ def known_lesson(model: Model, batch: Batch) -> Lesson:
 
 
 def learnt_codes(model: Model, labels: ArrayLike | Labels | None, n: int) -> Array:
-    """Return the class codes of labels; a label that the model does not know was never learnt."""
+    """Return the class codes of labels; NotLearntError if the model does not have one of them."""
     try:
         return place_labels(labels, n, model.classes)
     except UnknownLabelError as error:
@@ -195,8 +195,8 @@ def cross_validate(
 ) -> Array:
     """Answer for each fold by the sums of the others: one pass, k estimates, no refits; choices are kept.
 
-    `answer(scores, rows_per_class)` turns log-likelihoods (m, K), with every constant if `constant`, into what is asked
-    for.
+    `answer(scores, rows_per_class)` computes the results of m rows from their log-likelihoods (m, K), which have every
+    constant if `constant`.
     """
     rows, members = lesson.rows, lesson.members
     columns = model.reader.columns
@@ -211,7 +211,7 @@ def cross_validate(
     return np.concatenate(answers)[np.argsort(np.concatenate(folds), kind="stable")]
 
 
-# -- how certain an answer is, and which rows it rests on ------------------------------------------------------------
+# -- credible intervals of llrs, and influence of learnt rows --------------------------------------------------------
 def llr_interval(
     predictor: Predictor,
     rows: Rows,
@@ -251,7 +251,7 @@ def _scores_of_draws(predictor: Predictor, rows: Rows, density: Density, times: 
     drawn = [each.reshape(len(each), times, K).transpose(1, 0, 2).reshape(-1, K) for each in map(plain, scores[:B])]
     if model.calibration is None:
         return total(drawn)
-    experts = [np.concatenate([each] * times) for each in scores[B:]]  # none is drawn for them
+    experts = [np.concatenate([each] * times) for each in scores[B:]]  # their densities are not drawn
     lengths = [None if each is None else np.concatenate([each] * times) for each in block_lengths(model.family, rows)]
     return model.calibration.apply([*drawn, *experts], lengths, model.classes)
 
@@ -332,7 +332,7 @@ def _sizes(stats: Stats) -> list[int]:
 
 # -- folds -------------------------------------------------------------------------------------------------------------
 FOLDS = 5
-JUDGED_ROWS = 10_000
+JUDGED_ROWS = 10_000  # at most
 HASHED_ROWS = 100_000  # with more rows, copies are looked for among the judged rows alone
 CHANCE = 10.0  # times as many equal pairs as by chance, from which equal rows are copies
 
@@ -495,7 +495,7 @@ C = TypeVar("C")
 
 
 def finalists_of(losses: Sequence[Array]) -> list[int]:
-    """Return which candidates a larger sample may put first, by losses (n,) of the same rows.
+    """Return the positions of the candidates that a larger sample should judge, by losses (n,) of the same rows.
 
     >>> even, odd = np.tile([0.1, 0.3], 50), np.tile([0.3, 0.08], 50)
     >>> finalists_of([even, odd]), finalists_of([even, even - 0.01])

@@ -64,7 +64,7 @@ class ModelStats(Stats):
         """Refuse rows whose weight is so large that its rounding would falsify the weight of the rows that stay."""
         super().refuse_lost(other, error)
         left = self.rows - other.rows
-        stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # less is what rounding leaves of nothing
+        stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # a smaller rest is a rounding error of 0
         lost = stays & ~(is_exact(self.rows) & is_exact(other.rows))
         if lost.any():
             k = int(np.argmax(lost))
@@ -114,7 +114,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a block has its family, for people, and the figures behind it."""
+    """Why a block has its family, as text, and the figures behind it."""
 
     text: str
     detail: str = ""
@@ -179,7 +179,7 @@ class Model:
     rule : {"ml", "map", "mean", "predictive"}
         How parameters are obtained from the posterior.
     asked : Family
-        The family as it was asked for, with what it left open.
+        The family that the user asked for, before open choices were made.
     reasons : tuple of Reason
         For each block of the family, why it was chosen.
     calibration : Calibration or None
@@ -413,7 +413,7 @@ def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
 
 
 def with_interactions(model: Model, wanted: int | Sequence[tuple[Any, Any]]) -> Model:
-    """Return a model with some of the pairs of columns that were summed: so many, the heaviest first, or these."""
+    """Return a model with some of its pairs of columns: a number of them, the greatest weights first, or a list."""
     from deciban.model.experts import kept_pairs
 
     if is_released(model.family):
@@ -428,7 +428,7 @@ def _with_experts(model: Model, family: Product, sums: ProductStats) -> Model:
 
 
 def _different_choices(one: Model, two: Model) -> MergeError:
-    """Return the error that names the columns whose families differ, and the call that makes the models alike."""
+    """Return the error that names the columns whose families differ, and the calls that help."""
     from deciban.families.names import brief
 
     first, second = (

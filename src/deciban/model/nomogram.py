@@ -275,8 +275,7 @@ def nomogram(predictor: Predictor, table: Table, known: Collection[int], joint: 
     predictor : Predictor
         A model and its density.
     table : Table
-        One value of each column in each row; values of different columns that share a row have nothing to do with each
-        other.
+        One value of each column in each row; the values in a row are independent of each other.
     known : collection of int
         Positions of columns of which the table has values.
     joint : bool, default=False

@@ -204,7 +204,7 @@ def cross_validated(
     lesson = known_lesson(model, batch)
     codes, n = np.asarray(lesson.members.codes), len(lesson.members)
     fold = np.empty(n, dtype=np.intp)
-    fold[np.random.default_rng(0).permutation(n)] = np.arange(n) % FOLDS  # labels play no part
+    fold[np.random.default_rng(0).permutation(n)] = np.arange(n) % FOLDS  # independent of the labels
     weight = lesson.members.row_weights().sum()
     whole = abs(weight - model.weight) <= SAME_WEIGHT * model.weight
     request = replace(request, classes=model.classes, key=None)

@@ -1,4 +1,4 @@
-"""Single rows as users and JSON have them, as a table that a model reads: a dict, a list of numbers, or a text."""
+"""Reader of single rows: turns dicts, lists of numbers or texts, also from JSON, into a table that a model reads."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def checked_text(name: str, value: str, row: int) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a value from JSON is, in words."""
+    """Return the type of a value from JSON, as text for messages."""
     names: dict[type, str] = {
         dict: "an object",
         list: "a list",

@@ -170,7 +170,7 @@ class DocumentScorer(RowScorer):
         self._one: Any = self._general if scorer is None or finish is None else scorer.finished(finish)
 
     def __reduce__(self) -> Any:
-        """A copy is made anew: the kernel holds addresses of its own memory."""
+        """Construct copies again, because the kernel holds addresses of its own memory."""
         return DocumentScorer, self._given
 
     def __call__(self, text: Row) -> Array:
@@ -227,7 +227,7 @@ def _finish(calibration: Calibration | None, classes: tuple[Any, ...], log_prior
 
 # -- lessons -----------------------------------------------------------------------------------------------------------
 MOST_WAITING = 4096  # rows that wait to be summed
-PUBLISH_SECONDS = 0.05  # answers may be so much older than the last lesson
+PUBLISH_SECONDS = 0.05  # greatest age of the model that answers, after a lesson
 NUMBER_TYPES = frozenset({float, int, np.float64, np.float32, np.int64, np.int32})
 LARGEST = 1e100  # larger numbers are summed at once: their squares may exceed the range of numbers
 
@@ -263,7 +263,7 @@ class RowAccumulator:
         self._takes_all = _takes_all(model.family)
         self._rows: list[Row] = []
         self._labels: list[Any] = []
-        self._scorer: tuple[float, RowScorer] | None = None  # when it was made
+        self._scorer: tuple[float, RowScorer] | None = None  # (time at which it was made, scorer)
         schema = model.reader.schema
         used = () if schema is None else [column for column in schema.columns if column.features]
         self._numbers = tuple(column.name for column in used if column.kind in NUMBERS)
@@ -397,7 +397,7 @@ class RowAccumulator:
     def _is_usual(self, row: Row) -> bool:
         """Whether a row is sure to be summed: its values have the types of their columns, and none is missing.
 
-        Other rows are not wrong, but are summed at once, so that a row that is refused is refused by `learn_one`.
+        Other rows are summed at once, so that `learn_one` raises the error if a row is refused.
         """
         if self._reader.texts:
             return isinstance(row, str) and (row.isascii() or is_unicode(row))
