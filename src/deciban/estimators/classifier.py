@@ -486,7 +486,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     def accumulator(self) -> RowAccumulator:
         """Return an accumulator that learns and answers one row at a time, beginning with the rows learnt so far.
 
-        The classifier does not follow it: ``clf.use(Predictor(lessons.model()))`` takes its lessons over.
+        The classifier itself does not change; ``clf.use(Predictor(lessons.model()))`` gives it the lessons.
 
         Returns
         -------
@@ -629,7 +629,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             return self.use(self._predictor.next(self.model_.correct(batch, after.labels, self._key())))
 
     def decay(self, factor: float) -> Self:
-        """Forget: all rows learnt so far count `factor` times.
+        """Multiply the weight of all rows learnt so far by a factor.
 
         Parameters
         ----------
@@ -655,7 +655,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             A classifier of the same kind. A column that only one of them has was missing from every row of the other,
             where both were read by a schema.
         keep : {"left", "right"}, optional
-            Whose frozen choices hold where they differ.
+            The classifier whose frozen choices are kept where they differ.
 
         Returns
         -------
@@ -704,7 +704,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         columns : sequence, optional
             Some of the columns.
         interactions : int or list of pairs of columns, optional
-            Some of the pairs of columns that were summed: so many, those of the greatest weights first, or these.
+            Some of the pairs of columns that were summed: a number of them, the greatest weights first, or a list.
             Pairs have weights again after `recalibrate`.
         **hyper : dict
             Other values for hyper-parameters of the family, such as ``structure="tied"``.
@@ -1218,7 +1218,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             Of learnt rows, the time of each row: rows are judged by models of earlier rows, in five steps. The first
             sixth of the rows is not judged.
         rechoose : int or cross-validation generator, optional
-            Of learnt rows, judge all of them by so many complete fits.
+            For learnt rows: number of folds, or a splitter. All rows are judged, by complete fits of the other folds.
         sample_weight : array-like of shape (n_samples,), optional
             Of learnt rows, the weights with which they were learnt, and with which they are left out. Each row of a
             weight above 0 counts once in the figures.
@@ -1234,8 +1234,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Returns
         -------
         Evaluation
-            All figures with their intervals; prints as a report. It names choices that looked at the labels of the same
-            rows and could not be made again.
+            All figures with their intervals; prints as a report. It names choices that were made by the labels of the
+            same rows and could not be made again.
         """
         check_is_fitted(self)
         if groups is not None and time is not None:
@@ -1296,7 +1296,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
         They show how far an answer may be off because few rows were learnt, not because the family is wrong. The
-        calibration is held: its uncertainty is not in the intervals.
+        calibration is kept fixed: its uncertainty is not in the intervals.
 
         Parameters
         ----------
@@ -1357,8 +1357,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         allow_empty : bool, default=True
             Whether a set may be empty. If False, an empty set gets the most probable class.
         learnt : tuple of (rows, labels), optional
-            The rows that were learnt. If None, those that `fit` was given in memory, while the model is as it was
-            fitted; files and pickles do not contain them. More than 10,000 rows are sampled.
+            The rows that were learnt. If None, those that `fit` was given in memory, if the model has not changed
+            since; files and pickles do not contain them. More than 10,000 rows are sampled.
 
         Returns
         -------
@@ -1408,7 +1408,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @one_model
     def p_values(self, X: RowsLike, *, learnt: tuple[RowsLike, LabelsLike] | None = None) -> Array:
-        """Return how usual each row is among the rows of each class: a small value for every class is "none of these".
+        """Return how usual each row is among the rows of each class; small values for all classes mean "none of these".
 
         The value is the share of the class's learnt rows whose density log f(x|class), by models that have not learnt
         them, is as low as that of the row. If the row is one of the class, it is at most α with a probability of at
@@ -1503,7 +1503,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Returns
         -------
         FitReport
-            What does not look like the model, in words, with a remedy.
+            The differences of the data from the model as text, each with a remedy.
         """
         from deciban.model.evaluation import check_fit
 
@@ -1594,7 +1594,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         model = self.model_.released(density)
         return self._another(model, Predictor(model, density))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_predictor")
 
@@ -1759,7 +1759,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _table(self, X: Any) -> Table:
-        """Return rows as a table with the columns that the model knows, typed where it has a schema."""
+        """Return rows as a table with the columns of the model, typed where it has a schema."""
         schema = self.schema_
         if isinstance(X, TypedTable) or (schema is None and isinstance(X, Table)):
             return X

@@ -220,7 +220,7 @@ class SemiSupervised(Answers, ClassifierMixin, FamilyParameters):
         return clone(self.classifier)
 
     def _run(self, task: SemiSupervisedEM) -> tuple[Estimate, em.Trace, float]:
-        """EM at the weight asked for, or at the one of lowest leave-one-out error."""
+        """Run EM at the weight given, or at the weight of lowest leave-one-out error."""
         label = "EM with unlabelled rows" if self.progress else None
         if self.unlabelled_weight != "loo":
             return *task.run(self.unlabelled_weight, self.max_iter, self.tol, label), float(self.unlabelled_weight)

@@ -381,7 +381,7 @@ class Mixture(em.FrozenEstimate):
         return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
-        """Continue EM over all rows from the frozen estimate; classes that have none start anew.
+        """Continue EM over all rows from the frozen estimate; classes without one begin with a start.
 
         Parameters
         ----------

@@ -300,7 +300,7 @@ class FittedMixture:
 
     @property
     def n_components(self) -> int:
-        """Number of components; less than asked for if components lost all their rows."""
+        """Number of components; smaller than requested if components lost all their rows."""
         return len(self.sums.counts)
 
     def density(self, rule: Rule | None = None) -> MixtureDensity:

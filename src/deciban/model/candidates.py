@@ -141,7 +141,7 @@ def downhill(line: Sequence[C], loss: Callable[[C], float], start: int = 1) -> l
 
 # -- judging -----------------------------------------------------------------------------------------------------------
 class Calibrator(Protocol):
-    """Maps scores (n, K), of rows with so many events, to calibrated scores."""
+    """Maps scores (n, K), of rows with the numbers `lengths` of events, to calibrated scores."""
 
     def apply(self, log_likelihood: Any, lengths: Any = None) -> Array:
         """Return calibrated scores."""
@@ -174,7 +174,7 @@ class Judged:
 
 @dataclass(eq=False)
 class Judge:
-    """Calibrated leave-one-out log losses of candidates on a sample of rows; mutable: it keeps the sums of lines."""
+    """Calibrated leave-one-out log losses of candidates on a sample of rows; mutable: it caches the sums of lines."""
 
     X: Rows
     members: Members
@@ -292,7 +292,7 @@ def best_by_nested_losses(
 
 @dataclass(eq=False)
 class NestedJudge:
-    """Compares candidates by nested losses; mutable: it keeps those that were computed, and the samples of rows."""
+    """Compares candidates by nested losses; mutable: it caches losses and samples of rows."""
 
     X: Rows
     members: Members
@@ -301,7 +301,7 @@ class NestedJudge:
     samples: dict[int, Sample] = field(default_factory=dict)  # by the number of rows
 
     def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
-        """Return the losses by at most so many rows; None where folds have too few rows."""
+        """Return the losses on at most `most` rows; None where folds have too few rows."""
         for other, rows, losses in self.found:
             if other.line is place.line and other.at == place.at and rows == most:
                 return losses

@@ -190,7 +190,7 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
 
 
 def _transform(family: Family[Any]) -> str:
-    """Return how a column enters a block: as it is by itself; by a power where it is binned."""
+    """Return the transform of a column in a block: that of its own family; a power transform where it is binned."""
     from deciban.families.transformed import Transformed
 
     if isinstance(family, Transformed):

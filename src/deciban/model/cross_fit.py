@@ -55,7 +55,7 @@ SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block of a default fit
 WORDS_AS_BLOCKS = 10  # a block of words counts as this many blocks
-ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
+ENOUGH_FOR_ONE_FOLD = 3_000  # rows with which one fold decides whether words have scales of their own
 ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own
 FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
 SURPRISE = 0.02  # expected number of wrong rows beside those that were judged
@@ -213,7 +213,7 @@ def select_calibration(
     automatically, the result is a weighted sum of the candidates, among them the sets `alone` of parts by themselves.
     """
     given, method = (classes, rows), _without_words(method, blocks, simplify)
-    if method == "pav":  # has no candidates: it is asked for by name only
+    if method == "pav":  # without candidates: it is fitted only if it is named
         return Calibration.fit(method, blocks, codes, lengths, *given)
     several = simplify and method == "blocks" and len(blocks) > len(lengths)  # the model has experts
     combine = several and all(each is None for each in lengths)

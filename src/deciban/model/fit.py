@@ -37,8 +37,8 @@ from deciban.statistics import Array, Members
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
-ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows of more; on MOST_ROWS of a stream
-FEW_MORE = 1.25  # up to so many times ROWS_OF_WORDS, all rows are used: selecting most of them takes longer
+ROWS_OF_WORDS = 65_536  # rows in memory to which scales of words are fitted, at most; MOST_ROWS of a stream
+FEW_MORE = 1.25  # up to this many times ROWS_OF_WORDS, all rows are used: selecting most of them takes longer
 ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
 FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
@@ -475,7 +475,7 @@ def _is_kind(value: object) -> bool:
 
 
 def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
-    """Return what columns must be for the families or kinds asked for."""
+    """Return the kinds that columns must have for the families or kinds asked for."""
     found: dict[str, str] = {}
     for key, value in asked.items():
         kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")

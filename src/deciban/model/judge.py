@@ -523,7 +523,7 @@ def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
 
 
 def clearly_worse(losses: Array, least: Array, errors: float) -> bool:
-    """Whether losses are above the least by more than so many standard errors of the difference."""
+    """Whether losses are above the least by more than `errors` standard errors of the difference."""
     with np.errstate(invalid="ignore"):
         above = np.where(losses == least, 0.0, losses - least)  # both may be infinite
     if not np.isfinite(above).all():

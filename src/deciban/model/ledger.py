@@ -167,7 +167,7 @@ def _coded(values: Sequence[Any], which: Array, key: Key) -> tuple[Array, Array,
 
 
 def _has_large_integers(values: Array) -> bool:
-    """Whether there are integers some of which no double may equal."""
+    """Whether there are 64-bit integers that a double may not represent."""
     return values.dtype.kind in "iu" and values.itemsize == 8 and bool((np.abs(values.astype(float)) >= EXACT).any())
 
 

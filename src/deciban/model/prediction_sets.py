@@ -346,7 +346,7 @@ def class_conformity(predictor: Predictor, batch: Batch, request: Request, log_p
 
 
 def _coded(model: Model, batch: Batch, most: int | None) -> Batch:
-    """Return a batch with labels as codes of the model's classes, and at most so many rows."""
+    """Return a batch of at most `most` rows, with labels as codes of the model's classes."""
     n = len(batch.table)
     batch = replace(batch, labels=Labels(model.classes, learnt_codes(model, batch.labels, n)))
     return batch if most is None or n <= most else _taken(batch, even_rows(n, most))
