@@ -46,7 +46,7 @@ Form = Literal[
 WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
 ROWS_OF_SCALES = MOST_ROWS  # rows to which the scales are fitted that all words of a block share
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
-ROWS_PER_BLOCK_SCALE = 1.5  # with fewer, blocks have one scale for all beside the weights of parts
+ROWS_PER_BLOCK_SCALE = 1.5  # with fewer rows for each block, blocks share one scale where parts have weights
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events

@@ -43,7 +43,7 @@ C = TypeVar("C")
 
 SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
-LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not kept while another line is judged
+LARGE_SUMS = 2**22  # sums of a line that have more numbers are dropped before another line is judged
 
 
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule, by_word: bool = True) -> Family[Any]:
@@ -260,9 +260,9 @@ def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, ne
 
 
 # -- nested losses, with a scale for each feature ----------------------------------------------------------------------
-KIND_ROWS = 8_000  # rows by which kinds of features are compared: with fewer, pairs of words seem worse than they are
+KIND_ROWS = 8_000  # rows by which kinds of features are compared: fewer underestimate the gain of pairs of words
 NEIGHBOUR_ROWS = 4_000  # rows by which pseudo-counts are compared
-ENOUGH_ROWS = 1_000  # with fewer, pseudo-counts stay those of the least loss under a common scale
+ENOUGH_ROWS = 1_000  # with fewer rows, pseudo-counts are those of the least loss under a common scale
 LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
 
 

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
-DISTINCT = 10  # values that a column of a block must have: fewer are levels, not measurements
-ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
+DISTINCT = 10  # distinct values; columns of a block have more: fewer are levels, not measurements
+ROWS_PER_COLUMN = 5  # rows that a block needs for each of its columns
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale"]  # calibrations under which blocks are compared
 BINS = (5, 10, 20, 40)
-MOST_DECIBANS = 100_000  # that a comparison names: larger figures come from single rows
+MOST_DECIBANS = 100_000  # largest figure of a comparison: larger ones come from single rows
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
-ROWS_PER_BIN = 4  # and class: fewer do not show its height
+ROWS_PER_BIN = 4  # rows for each bin and class, below which more bins are not tried
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 CELLS = 2**21  # scores of rows, classes and columns that are computed together
 

@@ -52,8 +52,8 @@ from deciban.read.reservoir import chosen_rows
 from deciban.statistics import Array, Axis, Members
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
-ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
-ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block of a default fit
+ROWS_PER_BLOCK = 10  # rows for each block, from which scores without calibration are a candidate
+ROWS_FOR_ONE_BLOCK = 50  # the same, for a single block of a default fit
 WORDS_AS_BLOCKS = 10  # a block of words counts as this many blocks
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows with which one fold decides whether words have scales of their own
 ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own

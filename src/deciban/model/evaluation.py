@@ -49,7 +49,7 @@ from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array, Members, Stats
 
 # -- cross-validation of the whole fit ---------------------------------------------------------------------------------
-ENOUGH = 0.5  # share of the model's rows, or of the most that are judged, that must be given to choose again
+ENOUGH = 0.5  # least share of the rows of the model, or of JUDGED_ROWS, by which choices are made again
 Progress: TypeAlias = Callable[[float, str], None]
 
 
@@ -58,7 +58,7 @@ class Nested(NamedTuple):
 
     rows: Array  # (m,) positions among the given rows
     scores: Array  # (m, K) calibrated log-likelihoods
-    kept: list[str]  # what labels of these rows have chosen, and was not chosen again
+    kept: list[str]  # choices that were made by labels of these rows, and not made again
 
 
 class FoldScorer(Protocol):

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 ROWS_OF_WORDS = 65_536  # rows in memory to which scales of words are fitted, at most; MOST_ROWS of a stream
 FEW_MORE = 1.25  # up to this many times ROWS_OF_WORDS, all rows are used: selecting most of them takes longer
-ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
-FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
+ROWS_TO_CALIBRATE = 50  # rows from which on arrays of few columns are calibrated; fewer hardly determine the calibrator
+FEW_COLUMNS = 3  # columns up to which a model of few rows is hardly overconfident
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise

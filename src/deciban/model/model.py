@@ -452,7 +452,7 @@ def _different_choices(one: Model, two: Model) -> MergeError:
     try:
         one.stats + two.stats
     except DecibanError:
-        pass  # the sums themselves differ in kind, so no model's choices could hold for both
+        pass  # the sums differ in kind, so that neither model's choices fit both
     else:
         held = Argument("keep", "left", "a.merge(b, keep='left')")
         remedy = [*remedy[:2], "; or name the model whose choices hold: ", held, "."]

@@ -80,7 +80,7 @@ class Predictor:
         check = self.check
         if check is not None:
             self.known = check(self.model)
-            self.check = None  # only now: another thread must not use numbers that are not checked yet
+            self.check = None  # set last: another thread must not use numbers that are not checked yet
 
     def complete(self) -> None:
         """Compute tables that answers about many rows need, if that was not done yet."""

@@ -36,7 +36,7 @@ class RowReader:
 
     reader: Reader
     texts: bool  # a model of texts without a schema: a row is a text
-    columns: tuple[str, ...] = field(init=False)  # that rows are given with, without those that the model ignores
+    columns: tuple[str, ...] = field(init=False)  # columns of the rows, without those that the model ignores
     form: Form = field(init=False)  # what a row is
     known: frozenset[Any] = field(init=False)  # columns that a row may have
 
