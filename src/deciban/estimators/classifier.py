@@ -1605,7 +1605,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return tags
 
     def _family_by_em(self) -> Family | None:
-        """The family that learns rows with missing values by EM, in the place of a full or tied Gaussian."""
+        """Return the family that learns rows with missing values by EM, in the place of a full or tied Gaussian."""
         from deciban.latent.gaussian_missing import with_gaps
 
         return with_gaps(self.families, self.rule)

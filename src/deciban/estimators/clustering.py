@@ -404,7 +404,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
     # -- criteria ----------------------------------------------------------------------------------------------------
     def bic(self, X: ArrayLike) -> float:
-        """Bayesian information criterion −2 log L + p log n; lower is better.
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         return self._fitted.bic(self._rows(X))
 
     def aic(self, X: ArrayLike) -> float:
-        """Akaike information criterion −2 log L + 2p; lower is better.
+        """Return the Akaike information criterion −2 log L + 2p; lower is better.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         return self._fitted.aic(self._rows(X))
 
     def icl(self, X: ArrayLike) -> float:
-        """Integrated completed likelihood: BIC + 2 × the entropy of the responsibilities.
+        """Return the integrated completed likelihood: BIC + 2 × the entropy of the responsibilities.
 
         Parameters
         ----------
@@ -523,7 +523,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
 
 def _given(family: Family, table: Table) -> Any:
-    """The table as the family's `encode` takes it."""
+    """Return the table as the family's `encode` takes it."""
     return table if isinstance(family, Product) else table.pick()
 
 

@@ -557,7 +557,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return float(self.score_samples(X, lengths).sum())
 
     def bic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
-        """Bayesian information criterion −2 log L + p log n; lower is better.
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better.
 
         Parameters
         ----------
@@ -575,7 +575,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return float(-2 * inference.log_likelihoods().sum() + self._parameters() * np.log(inference.rows.n))
 
     def aic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
-        """Akaike information criterion −2 log L + 2p; lower is better.
+        """Return the Akaike information criterion −2 log L + 2p; lower is better.
 
         Parameters
         ----------
@@ -752,7 +752,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return HMM(family, self.start_pseudo_count, self.transition_pseudo_count)
 
     def _states(self, asked: int | None, found: tuple[Any, ...], n: int) -> Axis:
-        """The axis of the states: those found in y, or as many numbers as asked for."""
+        """Return the axis of the states: those found in y, or the numbers below `asked`."""
         if found:
             if asked not in (None, len(found)):
                 raise InputError(f"n_states={asked}, but y names {len(found)} states. Leave n_states out.")
@@ -766,7 +766,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return Axis.of(asked)
 
     def _parameters(self) -> int:
-        """Number of free parameters: start, transitions that are possible, and emissions."""
+        """Return the number of free parameters: start, transitions that are possible, and emissions."""
         density = self.density
         if self.stats_ is None:
             return 0  # all are known
@@ -775,7 +775,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return chain + free_parameters(self.family_, self.stats_.emissions)
 
     def _counts(self, action: str) -> HMMStats:
-        """The counts; refused if they are expectations."""
+        """Return the counts; NotAvailableError if they are expectations."""
         check_is_fitted(self, "classes_")
         if not self.exact_ or self.stats_ is None:
             raise NotAvailableError(
@@ -793,7 +793,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         sample_weight: ArrayLike | None,
         sequence_weight: ArrayLike | None,
     ) -> HMMStats:
-        """The counts of a batch with known states."""
+        """Return the counts of a batch with known states."""
         X, lengths = join(X, lengths)
         X, lengths = read_words(self.words_, self._arranged(X), lengths)
         rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, counts.emissions)

@@ -315,7 +315,7 @@ class HMMClassifier(Answers, ClassifierMixin, FamilyParameters):
         return tags
 
     def _shared_family(self, rows: SequenceRows) -> Family:
-        """The family with the choices that all classes share: the scale of the prior, and the categories."""
+        """Return the family with the choices that all classes share: the scale of the prior, and the categories."""
         family = choose_family(rows, None, self.rule)
         if isinstance(family, Categorical) and family.categories is None and not family.joint:
             axis: Any = family.collect(rows.X, Members.one_group(rows.n)).labels["category"]

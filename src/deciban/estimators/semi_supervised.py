@@ -448,7 +448,7 @@ class SemiSupervisedEM:
             )
 
     def step(self, estimate: Estimate, factor: float) -> tuple[Estimate, float]:
-        """One EM step; returns the next estimate and the objective of the given one."""
+        """Make one EM step; return the next estimate and the objective of the given one."""
         density = estimate.density if self.scale == 1 else Tempered(estimate.density, self.scale)
         mixture = MixtureDensity(estimate.log_prior, density)
         found, total = self.unlabelled.expect(mixture, self.members.classes)
@@ -470,13 +470,13 @@ class SemiSupervisedEM:
             return Estimate(self.family.estimate(sums, self.rule), np.log(prior), counts, sums)
 
     def _labelled_log_likelihood(self, estimate: Estimate) -> float:
-        """Σ w log P(y) f(x|y) of the labelled rows."""
+        """Return Σ w log P(y) f(x|y) of the labelled rows."""
         own, w = self.members.codes, self.members.row_weights()
         scores = estimate.density.log_density(self.X)[np.arange(len(own)), own] + estimate.density.log_base(self.X)
         return float(w @ (scores + estimate.log_prior[own]))
 
     def left_out_losses(self, factor: float, max_iter: int, tol: float) -> tuple[Array, Array]:
-        """Log losses and errors of labelled rows, each by EM without the labelled rows of its fold, shape (n,) each.
+        """Return log losses and errors of labelled rows, (n,) each, by EM without the labelled rows of their folds.
 
         One scale and offsets are fitted to the scores first, because densities of dependent columns are overconfident.
         """
@@ -517,7 +517,7 @@ def _recalibrated(clf: Any, predictor: Predictor, task: SemiSupervisedEM, batch:
 
 
 def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lack: Array) -> SemiSupervisedEM:
-    """EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
+    """Return EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
     known = clf.stats_.family
     family = clf.family_.resolve(known)  # EM holds the prior that the labelled rows gave
     table = Table.of(_safe_indexing(X, have))

@@ -62,7 +62,7 @@ class MixtureStats(ExpectedSums):
     mixing: Any = nested()  # MixtureSums of the components of all classes
 
     def positions(self, name: object) -> Array:
-        """Positions of a class's components along the component axis."""
+        """Return the positions of a class's components along the component axis."""
         owners = self.mixing.labels["class"].names
         return np.array([at for at, owner in enumerate(owners) if owner[0] == name], dtype=np.intp)
 
@@ -71,7 +71,7 @@ class MixtureStats(ExpectedSums):
         return bool(self.mixing.counts[self.positions(name)].any())
 
     def non_empty(self, name: object) -> Array:
-        """Positions of the class's components that have rows; of a class without rows the first component."""
+        """Return the positions of the class's components that have rows; the first component if none has."""
         positions = self.positions(name)
         alive = self.mixing.counts[positions] > 0
         return positions[alive] if alive.any() else positions[:1]
@@ -107,7 +107,7 @@ def rename_classes(stats: Any, classes: Axis) -> Any:
 
 
 def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
-    """The axis of M components for each class, ordered by class."""
+    """Return the axis of M components for each class, ordered by class."""
     return Axis(tuple((name, m) for name in names for m in range(M)), declared * M)
 
 
@@ -157,7 +157,7 @@ class MixtureDensity(Density):
         return self._moments()[1][None]
 
     def _moments(self) -> tuple[Array, Array]:
-        """Mean and covariance: those within components, and those of the means of components."""
+        """Return the mean and covariance: those within components, and those of the means of components."""
         pi, D = np.exp(self.log_weights), self.components.moments()[0].shape[1]  # type: ignore[attr-defined]
         means = column_moments(self.components, [range(D)], D).means
         mean = pi @ means
@@ -269,7 +269,7 @@ def choose_within(asked: Family, chosen: Family, sums: Any, rule: Rule) -> Famil
 
 
 def _gamma_shape(family: Gamma, sums: GammaStats, scaled: bool, rule: Rule) -> Array:
-    """Shape α of each feature at the joint mode of α and the rates β_k ~ Gamma(a, b), where b = s/α if it is scaled.
+    """Return shape α of each feature at the joint mode of α and the rates β_k ~ Gamma(a, b); b = s/α if it is scaled.
 
     Σ_k [n_k log β_k + β_k s/α² − a/α] − N ψ(α) + Σ log x = 0,   β_k = (a − 1 + n_k α)/(b + Σ x)
 
@@ -301,7 +301,7 @@ def _each_block(act: Callable[[Family, Family, Any], Family], asked: Family, cho
 
 
 def mixture_log_prior(family: Family, density: MixtureDensity, pseudo_count: float) -> float:
-    """Log prior of weights and components that rule "map" adds to the log-likelihood, up to a constant."""
+    """Return the log prior of weights and components that rule "map" adds to the log-likelihood, up to a constant."""
     prior = ability(family, HasLogPrior)
     if prior is None:
         raise NotAvailableError(f"{type(family).__name__} has no log_prior, which EM under 'map' needs. Use rule='ml'.")
@@ -327,7 +327,7 @@ def describe(density: Density) -> str:
 
 
 def free_parameters(family: Family, stats: Any) -> int:
-    """Number of free parameters of all groups together, as BIC and AIC count them.
+    """Return the number of free parameters of all groups together, as BIC and AIC count them.
 
     >>> from deciban import Gaussian
     >>> stats = Gaussian().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]]).stats
@@ -544,7 +544,7 @@ def fused_expectation(rows: WeightedRows, density: MixtureDensity, names: Axis) 
 
 
 def _normal(density: NormalDensity) -> Coefficients | None:
-    """Coefficients of [z, z_u z_v] from the precision Λ: Λμ, and −½Λ with off-diagonal entries doubled."""
+    """Return the coefficients of [z, z_u z_v] from the precision Λ: Λμ, and −½Λ with off-diagonal entries doubled."""
     D = density.shift.shape[1]
     whitener, log_det = density.whitener, density.log_det
     if whitener is None or log_det is None:
@@ -562,7 +562,7 @@ def _normal(density: NormalDensity) -> Coefficients | None:
 
 
 def _diagonal(density: DiagonalNormal) -> Coefficients | None:
-    """Coefficients of [z, z²]: μ/σ² and −½/σ²."""
+    """Return the coefficients of [z, z²]: μ/σ² and −½/σ²."""
     variance, mean = density.variance, density.shift
     if not (mean**2 / variance).max(initial=0.0) < FAR:
         return None
@@ -578,7 +578,7 @@ def _joined(linear: Array, second: Array, bias: Array) -> Coefficients:
 
 
 def _square(triangles: Array, D: int) -> Array:
-    """Symmetric matrices from the products of columns u ≤ v."""
+    """Return the symmetric matrices from the products of columns u ≤ v."""
     u, v = np.triu_indices(D)
     second = np.empty((len(triangles), D, D))
     second[:, u, v] = second[:, v, u] = triangles

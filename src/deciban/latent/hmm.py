@@ -148,7 +148,7 @@ class HMM:
                 )
 
     def priors(self, S: int) -> tuple[Array, Array]:
-        """Pseudo-counts as arrays of shape (S,) and (S, S)."""
+        """Return the pseudo-counts as arrays of shape (S,) and (S, S)."""
         shapes = {"start_pseudo_count": (S,), "transition_pseudo_count": (S, S)}
         for name, shape in shapes.items():
             given = np.shape(getattr(self, name))
@@ -193,7 +193,7 @@ class HMM:
         )
 
     def log_prior(self, density: HMMDensity) -> float:
-        """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
+        """Return the log prior that rule "map" adds to the log-likelihood, up to a constant."""
         start, transition = (np.where(alpha > 0, alpha, 1.0) for alpha in self.priors(density.S))
         chain = log_prior(density.log_start, start) + log_prior(density.log_transitions, transition)
         family = ability(self.family, HasLogPrior)
@@ -205,7 +205,7 @@ class HMM:
 
 
 def _log_probabilities(counts: Array, alpha: Array, rule: Rule, what: str) -> Array:
-    """Log probabilities along the last axis; equal ones if nothing was counted and the prior is flat."""
+    """Return the log probabilities along the last axis; equal ones if nothing was counted and the prior is flat."""
     top = counts + {"ml": 0.0, "map": alpha - 1.0}.get(rule, alpha)
     top = np.where(alpha > 0, top, 0.0)
     if top.min() < -1e-9:
@@ -458,7 +458,7 @@ class _ForwardBackward:
 
 
 def _ends(group: Group, number: int) -> Array:
-    """Ends of sequences within a piece, counted from its first row."""
+    """Return the ends of sequences within a piece, counted from its first row."""
     lo, hi = group.pieces[number]
     return group.ends if len(group.pieces) == 1 else np.array([hi - lo])
 
@@ -510,7 +510,7 @@ class BaumWelch:
     parts: Passes | None = None  # of sequences in other places, over which EM runs; `rows` are the first of them
 
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
-        """One EM step; returns the next estimate and the objective of the given one."""
+        """Make one EM step; return the next estimate and the objective of the given one."""
         expected = PartExpectation(estimate.density, self.states, self.max_iter, self.threads)
         stats, objective = expected(self.rows) if self.parts is None else self.parts.total(expected)
         if self.rule == "map":
@@ -567,7 +567,7 @@ class BaumWelch:
         return self._estimate(stats)
 
     def _best_start(self, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
-        """The best of several short runs on the first rows."""
+        """Return the best of several short runs on the first rows."""
         sample = replace(self, rows=self.rows.head(HEAD), parts=None)
 
         def attempt(turn: int) -> tuple[Estimate, em.Trace]:
@@ -577,7 +577,7 @@ class BaumWelch:
         return em.best_of(partial(attempt, turn) for turn in range(max(n_starts, 1)))
 
     def _random_start(self, width: int, stay: float, rng: np.random.Generator) -> Estimate:
-        """Emissions of each state from the prior and a random window of rows; random transitions."""
+        """Return the emissions of each state from the prior and a random window of rows; random transitions."""
         S, n = self.states.size, self.rows.n
         family = self.rows.family
         M = family.n_components if isinstance(family, Mixture) else 1

@@ -118,7 +118,7 @@ class MixtureFit:
     def stepwise(
         self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator, batch: int
     ) -> MixtureDensity:
-        """Stepwise EM: PASSES passes over the rows, in batches of a random order."""
+        """Run stepwise EM: PASSES passes over the rows, in batches of a random order."""
         with one_thread(0):
             first, _ = self.start(names, start, n_starts, rng)
             sums = _expect(self.rows.take(slice(0, batch)), first.density, first.names)
@@ -137,14 +137,14 @@ class MixtureFit:
 
     # -- steps -------------------------------------------------------------------------------------------------------
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
-        """One EM step; returns the next estimate and the objective of the given one."""
+        """Make one EM step; return the next estimate and the objective of the given one."""
         sums, total = self.all_rows.expect(estimate.density, estimate.names)
         if sums is None:
             return estimate, -np.inf
         return self.maximise(sums), total + self.log_prior(estimate)
 
     def maximise(self, sums: MixtureSums) -> Estimate:
-        """M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
+        """Make an M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
         try:
             family = choose_within(self.asked, self.rows.family, sums.components, self.rule)
             density = estimate_mixture(family, sums, self.rule, self.pseudo_count)
@@ -157,7 +157,7 @@ class MixtureFit:
         return Estimate(density, sums.labels["class"], sums, family)  # type: ignore[arg-type]
 
     def log_prior(self, estimate: Estimate) -> float:
-        """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
+        """Return the log prior that rule "map" adds to the log-likelihood, up to a constant."""
         if self.rule == "ml":
             return 0.0
         return mixture_log_prior(estimate.family or self.rows.family, estimate.density, self.pseudo_count)
@@ -197,7 +197,7 @@ class MixtureFit:
 
 
 def _expect(rows: WeightedRows | PartedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
-    """E-step; raises SingularError if a row has density 0 under every component."""
+    """Make an E-step; SingularError if a row has density 0 under every component."""
     sums, _ = rows.expect(density, names)
     if sums is None:
         raise SingularError(
@@ -207,7 +207,7 @@ def _expect(rows: WeightedRows | PartedRows, density: MixtureDensity, names: Axi
 
 
 def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -> MixtureDensity:
-    """Components that are each a model of one row, with rows chosen far from one another."""
+    """Return a mixture whose components are each a model of one row, with rows chosen far from one another."""
     M, n = names.size, len(rows)
     some = int(np.clip(CANDIDATE_NUMBERS // max(1, rows.X.shape[1]), 4 * M, CANDIDATES * M))
     pool = rng.choice(n, min(n, max(some, M)), replace=False, p=_probabilities(rows.weight))
@@ -227,7 +227,7 @@ def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -
 
 
 def given_sums(rows: WeightedRows, names: Axis, given: ArrayLike) -> MixtureSums:
-    """Sums under given responsibilities (n, M)."""
+    """Return the sums under given responsibilities (n, M)."""
     shares = np.asarray(given, dtype=float)
     if shares.shape != (len(rows), names.size):
         raise InputError(
@@ -246,7 +246,7 @@ def check_start(start: Start) -> None:
 
 
 def _models(family: Family, X: Rows, names: Axis | None = None) -> Density:
-    """One group per row, estimated from that row and the prior."""
+    """Return one group per row, estimated from that row and the prior."""
     names = names or Axis.of(X.shape[0])
     return family.estimate(family.collect(X, Members.hard(np.arange(names.size), names)), "mean")
 
@@ -328,7 +328,7 @@ class FittedMixture:
         return np.concatenate([np.zeros(0, dtype=np.intp), *blocks])
 
     def _log_joints(self, X: ArrayLike, rule: Rule | None) -> Iterator[Array]:
-        """Log π_m f(x|m) of each block of rows, shape (rows, M)."""
+        """Return the log π_m f(x|m) of each block of rows, shape (rows, M)."""
         density = self.density(rule)
         return (density.log_joint(x) for x, _ in self._rows(X).blocks(self.n_components))
 
@@ -348,16 +348,16 @@ class FittedMixture:
         return free_parameters(self.family, self.stats) + self.n_components - 1
 
     def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Bayesian information criterion −2 log L + p log n; lower is better."""
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better."""
         total, n = self._log_likelihood(X, sample_weight)
         return -2 * total + self.n_parameters * float(np.log(n))
 
     def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Akaike information criterion −2 log L + 2p; lower is better."""
+        """Return the Akaike information criterion −2 log L + 2p; lower is better."""
         return -2 * self._log_likelihood(X, sample_weight)[0] + 2 * self.n_parameters
 
     def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Integrated completed likelihood: BIC + 2 × the entropy of the responsibilities; lower is better."""
+        """Return the integrated completed likelihood, BIC + 2 × entropy of the responsibilities; lower is better."""
         rows, density, entropy = self._rows(X, sample_weight), self.density(), 0.0
         for x, w in rows.blocks(self.n_components):
             log_share = kernels.log_softmax(density.log_joint(x))
@@ -366,7 +366,7 @@ class FittedMixture:
         return self.bic(X, sample_weight) + 2 * entropy
 
     def _log_likelihood(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[float, float]:
-        """Total log-likelihood and total weight."""
+        """Return the total log-likelihood and total weight."""
         rows = self._rows(X, sample_weight)
         scores = rows.log_density(self.density())
         return float(scores.sum() if rows.weight is None else rows.weight @ scores), rows.total_weight

@@ -109,7 +109,7 @@ class Sequences:
         return Sequences(np.minimum(self.ends[:count], most), self.weight[:count])
 
     def parts(self, size: int) -> list[list[Group]]:
-        """Groups of pieces of at most `size` rows, divided into parts by position alone."""
+        """Return the groups of pieces of at most `size` rows, divided into parts by position alone."""
         groups = self._groups(size)
         count = max(1, min(PARTS, self.n // PART_ROWS, len(groups)))
         cuts = np.linspace(0, self.n, count + 1)[1:-1]
@@ -265,7 +265,7 @@ def are_lengths(y: Any, X: SequenceInput) -> bool:
 
 
 def number_of_columns(table: Any) -> int:
-    """Number of columns of the rows of all sequences; 1 for plain values."""
+    """Return the number of columns of the rows of all sequences; 1 for plain values."""
     if hasattr(table, "shape"):
         return int(table.shape[1]) if len(table.shape) > 1 else 1
     first = next(iter(table), None)
@@ -273,7 +273,7 @@ def number_of_columns(table: Any) -> int:
 
 
 def names_of(table: Any) -> list[str] | None:
-    """Names of the columns of a frame; None of other input, or where a name is no text."""
+    """Return the names of the columns of a frame; None of other input, or where a name is no text."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     names = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
     return names if names and all(isinstance(name, str) for name in names) else None
@@ -344,7 +344,7 @@ class Symbols:
     rows: Codes  # (P, 1)  one row for each
 
     def spread(self, values: Array) -> Array:
-        """Table (size + 1, …) of values at their positions; 0 elsewhere and, in the last row, for missing."""
+        """Return a table (size + 1, …) of values at their positions; 0 elsewhere, and in the last row, for missing."""
         table = np.zeros((self.size + 1, *values.shape[1:]))
         table[self.positions] = values
         return table
@@ -415,13 +415,13 @@ class SequenceRows:
         return Symbols(index, positions, size, Codes(positions[:, None], X.names))
 
     def table(self, emissions: Density) -> tuple[Array, Array]:
-        """Log densities (size + 1, S) and their base (size + 1,) of every category."""
+        """Return the log densities (size + 1, S) and their base (size + 1,) of every category."""
         assert self.symbols is not None
         logs, base = _scores(emissions, self.symbols.rows)
         return self.symbols.spread(logs), self.symbols.spread(base)
 
     def scores(self, emissions: Density, lo: int, hi: int) -> tuple[Array, Array]:
-        """Log densities (hi − lo, S) and their base, multiplied by the weights; −inf for states known to be wrong."""
+        """Return weighted log densities (hi − lo, S) and their base; −inf for states that are known to be wrong."""
         X = self.X[lo:hi]
         missing = _missing(X)
         if missing is None:
@@ -443,7 +443,7 @@ class SequenceRows:
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def collect(self, shares: Array, states: Axis, lo: int, hi: int, emissions: Density | None = None) -> Stats:
-        """The family's sums of rows lo … hi under the posteriors of their states, and under their emissions."""
+        """Return the family's sums of rows lo … hi under the posteriors of their states, and under their emissions."""
         X = self.X[lo:hi]
         if self.weight is not None:
             shares = shares * self.weight[lo:hi, None]
@@ -453,7 +453,7 @@ class SequenceRows:
         return collect_under(self.family, X, Members.soft(shares, states), emissions)
 
     def known(self, states: Axis) -> tuple[Rows, Members]:
-        """The rows that have a known state and some value, and their states."""
+        """Return the rows that have a known state and some value, and their states."""
         codes = self.states
         assert codes is not None
         kept = codes >= 0
@@ -469,11 +469,11 @@ class SequenceRows:
         return self.X[np.flatnonzero(kept)], Members.hard(codes[kept], states, None if weight is None else weight[kept])
 
     def collect_known(self, states: Axis) -> Stats:
-        """The family's sums of the rows with known states."""
+        """Return the family's sums of the rows with known states."""
         return collect_checked(self.family, *self.known(states), ())
 
     def collect_visits(self, visits: Array, states: Axis, emissions: Density) -> Stats:
-        """The family's sums from the expected visits of every category, shape (size + 1, S)."""
+        """Return the family's sums from the expected visits of every category, shape (size + 1, S)."""
         assert self.symbols is not None
         members = Members.soft(visits[self.symbols.positions], states)
         return collect_under(self.family, self.symbols.rows, members, emissions)
@@ -485,7 +485,7 @@ def _scores(emissions: Density, X: Rows) -> tuple[Array, Array]:
 
 
 def _missing(X: Rows) -> Array | None:
-    """Which rows have no value, shape (n,); None if every row has one."""
+    """Return which rows have no value, shape (n,); None if every row has one."""
     if isinstance(X, Codes):
         gaps = X.values < 0
     elif isinstance(X, np.ndarray) and X.dtype.kind == "f":

@@ -359,7 +359,7 @@ def density_scores(
 
 
 def _density_scores(family: Any, X: Array, members: Members, grids: Sequence[float | None]) -> Array:
-    """(D,) as `density_scores`."""
+    """Return what `density_scores` returns, as an array of shape (D,)."""
     stats, own = family.collect(X, members), members.own_codes()
     mapped = isinstance(family, MappedFamily)
     inner = (family.inside(stats.map), stats.inner, family.mapped(X, stats.map)) if mapped else (family, stats, X)
@@ -377,12 +377,12 @@ def _density_scores(family: Any, X: Array, members: Members, grids: Sequence[flo
 
 
 def _log_slope(density: Any, X: Array) -> Array | float:
-    """(n, D) the logarithm of the slope of the map of each value; 0 where values are not mapped."""
+    """Return the logarithm of the slope of the map of each value, shape (n, D); 0 where values are not mapped."""
     return density.family.log_slope(X, density.map) if isinstance(density, MappedDensity) else 0.0
 
 
 def _within_cell(density: Any, X: Array, own: Array, grids: Sequence[float | None]) -> Array:
-    """(n, D) the log of the mean density over a cell, relative to the density at its middle; of columns with a grid."""
+    """Return the log of the mean density over a cell relative to the density at its middle, shape (n, D)."""
     units = np.array([grid or 0.0 for grid in grids])
     (n, D), found = X.shape, np.empty((len(POINTS), *X.shape))
     step = max(1, CELLS // max(1, X.size * density.K))

@@ -120,7 +120,7 @@ def holds_all_rows(model: Model, lesson: Lesson) -> bool:
 
 
 def _classes_left(split: Split, members: Members) -> int:
-    """How many classes the rows have that a split does not leave out."""
+    """Return how many classes the rows have that a split does not leave out."""
     return len(np.unique(np.delete(members.codes, split.out)))
 
 

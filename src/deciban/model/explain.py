@@ -268,7 +268,7 @@ SHOWN = Parameter._fields[:-1]  # what tables of parameters have
 
 
 def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
-    """The parameters of every block whose family has a posterior, except covariances."""
+    """Return the parameters of every block whose family has a posterior, except covariances."""
     classes, names = [str(name) for name in model.stats.classes], model.reader.labels
     blocks = zip(blocks_of(model.family, model.stats.family), model.positions, model.block_names)
     for (family, stats), positions, block in blocks:
@@ -296,14 +296,14 @@ def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
 
 
 def _in_units(family: Transformed, map: Array, values: Array) -> Array:
-    """Means of transformed values as medians in the units of the column."""
+    """Return the means of transformed values as medians in the units of the column."""
     return family.unmapped(values, map, np.random.default_rng(0))
 
 
 def _word_parameters(
     family: Text, stats: Any, classes: Sequence[str], level: float, column: str
 ) -> Iterator[Parameter]:
-    """The probabilities of words, of a column if there are several; frequent words with large evidence first."""
+    """Return the probabilities of words, of a column if there are several; frequent words with large evidence first."""
     axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
     marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ def _of_marginal(
     level: float,
     back: Callable[[Array], Array] | None = None,
 ) -> Iterator[Parameter]:
-    """The parameters of one marginal of a posterior, (K, P) or (P,), whose features are given with their columns.
+    """Return the parameters of one marginal of a posterior, (K, P) or (P,); `features` are given with their columns.
 
     `back` maps values to the units of the column.
     """
@@ -340,14 +340,14 @@ def _of_marginal(
 
 
 def _decibans_over_others(p: Array) -> Array:
-    """Evidence for each class over the mean of the others, in decibans."""
+    """Return the evidence for each class over the mean of the others, in decibans."""
     others = (p.sum(axis=0) - p) / (len(p) - 1)
     with np.errstate(divide="ignore"):
         return convert(np.log(p) - np.log(others), "decibans")
 
 
 def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[tuple[str, str]]:
-    """Names along the last axis of a parameter (columns, categories of columns, or words), each with its column."""
+    """Return the names along the last axis of a parameter: columns, categories or words, each with its column."""
     for name, axis in stats.labels.items():
         if isinstance(axis, Ragged) and axis.size == size:
             return [(f"{column}={value}", column) for column, part in zip(columns, axis.parts) for value in part.names]

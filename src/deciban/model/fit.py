@@ -87,7 +87,7 @@ def check_request(request: Request) -> None:
 def _fit(
     request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, vary_together: bool
 ) -> tuple[Predictor, GivenRows] | None:
-    """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
+    """Fit as `fit` does; None if a later row has a gap in a block whose columns were found to vary together."""
     kinds = request.kinds
     if isinstance(X, PLACES):
         X = open_source(X)

@@ -284,7 +284,7 @@ def _without_each(model: Model, lesson: Lesson, at: Array, target: Rows, before:
 
 
 def _without_own(model: Model, lesson: Lesson, at: Array, target: Rows, before: Array) -> Array:
-    """As `_without_each` where only the row's own class changes: one group per row, each that class without the row."""
+    """Do what `_without_each` does, where only the row's own class changes: one group per row, its class without it."""
     after = np.repeat(before[None, :], len(at), axis=0)
     members = lesson.members
     codes: Any = members.codes[at]

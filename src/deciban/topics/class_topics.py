@@ -179,7 +179,7 @@ class ClassTopics(FrozenEstimate):
         return engine.whole().final()
 
     def _expect(self, X: sp.csr_array, name: object, guess: ClassTopicStats) -> Array:
-        """Expected counts of documents under the frozen topics of their class, shape (V, T)."""
+        """Return the expected counts of documents under the frozen topics of their class, shape (V, T)."""
         names = list(guess.labels["class"].names)  # type: ignore[union-attr]
         counts = np.zeros((X.shape[1], self.n_components), np.float32)
         if name not in names:

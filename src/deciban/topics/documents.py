@@ -97,7 +97,7 @@ def words_only(X: sp.csr_array, vocabulary: Vocabulary) -> sp.csr_array:
 
 
 def names_of(vocabulary: Vocabulary) -> Array:
-    """The words as an array of objects, shape (V,)."""
+    """Return the words as an array of objects, shape (V,)."""
     return np.array(list(vocabulary), dtype=object)
 
 
@@ -229,7 +229,7 @@ def perplexity(
     smoothing: float = SMOOTHING,
     threads: int | None = 1,
 ) -> float:
-    """Perplexity of the counts `held` of documents, given their counts `observed`.
+    """Return the perplexity of the counts `held` of documents, given their counts `observed`.
 
     topics : (K, V), on any scale
     alpha  : prior of a document's topics, one number or K; min(.1, 5/K) if None
@@ -308,12 +308,12 @@ class Completion:
 
     @classmethod
     def of(cls, X: ArrayLike, seed: int = 0) -> Completion:
-        """Documents in two random halves."""
+        """Return the evaluation of documents that are divided into two random halves."""
         return cls(*halves(X, seed))
 
     @classmethod
     def rough(cls, learnt: sp.csr_array, held: sp.csr_array | None, seed: int) -> Completion:
-        """Held-out documents, or some of the learnt ones if there are none, for a rough evaluation in every pass."""
+        """Return a rough evaluation for every pass, on held-out documents, or on some learnt ones if there are none."""
         documents = learnt[:MOST_HELD] if held is None else held
         try:
             return cls(*halves(documents, seed), steps=ROUGH_STEPS, tolerance=ROUGH_TOLERANCE, repeated=True)

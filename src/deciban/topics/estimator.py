@@ -106,7 +106,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     @abstractmethod
     def transform(self, X: DocumentInput) -> Array:
-        """Topic shares of documents, shape (n, K)."""
+        """Return the topic shares of documents, shape (n, K)."""
 
     @property
     @abstractmethod
@@ -120,7 +120,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     @abstractmethod
     def _prior(self) -> Array:
-        """Prior of a document's shares, shape (K,)."""
+        """Return the prior of a document's shares, shape (K,)."""
 
     def check_parameters(self) -> None:
         """Check how texts are to be read; numbers are checked by their ranges.
@@ -442,7 +442,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
 
 def column_names(V: int) -> Array:
-    """Names of columns without names, shape (V,)."""
+    """Return the names of columns without names, shape (V,)."""
     return np.array([f"word{w}" for w in range(V)], dtype=object)
 
 

@@ -51,11 +51,11 @@ class Rows(NamedTuple):
         return int(self.indptr[-1] - self.indptr[0])
 
     def owners(self) -> Array:
-        """(nnz,) the document of each entry."""
+        """Return the document of each entry, shape (nnz,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
     def lengths(self) -> Array:
-        """(n,) the tokens of each document."""
+        """Return the tokens of each document, shape (n,)."""
         return np.bincount(self.owners(), self.data, len(self))
 
 
@@ -158,7 +158,7 @@ TOKEN_WORK = 1000  # elementary operations that take as long as one token of Gib
 def excluding_documents(
     rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array, pool: ThreadPool = SINGLE_THREAD
 ) -> tuple[Array, Array, Array]:
-    """Self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
+    """Make a self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
 
         γ ∝ max(t − g, low) · max(p − g·inverse_totals, floor),   g = t·p·inverse_norms
 
@@ -180,7 +180,7 @@ def excluding_words(
     scale: Array,
     pool: ThreadPool = SINGLE_THREAD,
 ) -> Array:
-    """Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
+    """Return Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
     work = len(columns.entries) * topics.table.shape[1]
     if not compiled(PASSES * work):
         return _excluding_words(columns, topics, shares, inverse_norms, scale)
@@ -218,7 +218,7 @@ def exact_pass(
 
 # -- passes that include the token itself ------------------------------------------------------------------------------
 def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """Σ c γ of each document (n, K), γ = t·p/Σ t·p.
+    """Return Σ c γ of each document (n, K), γ = t·p/Σ t·p.
 
     A pass over words is the same function of `transposed` rows, with `table` and `shares` exchanged.
     """
@@ -231,7 +231,7 @@ def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SIN
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """(n,) Σ c log Σ t·p of each document."""
+    """Return Σ c log Σ t·p of each document, shape (n,)."""
     work = rows.size * table.shape[1]
     if not compiled(PASSES * work):
         return _row_log_likelihoods(rows, table, shares)
@@ -250,7 +250,7 @@ def fold_in(
     pool: ThreadPool = SINGLE_THREAD,
     often: bool = False,
 ) -> Array:
-    """CVB0 of new documents with fixed topics: Σ c γ, (n, K). `often`: it is called after every pass of a fit.
+    """Run CVB0 of new documents with fixed topics: Σ c γ, (n, K). `often`: it is called after every pass of a fit.
 
     >>> rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.ones(1))
     >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0])).round(3)
@@ -265,7 +265,7 @@ def fold_in(
 
 
 def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """(n,) log p of each document, its words in order, each predicted from those before it; sums to 1 over documents.
+    """Return log p of each document, shape (n,): each word is predicted from those before it.
 
         p(w_i | w_1 … w_i−1) = Σ_k t_k p(w_i|k) / Σ t,   t = α + Σ γ of the words before
 
@@ -285,7 +285,7 @@ def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGL
 def word_rows(
     words: Array, counts: Array, scale: float, beta: float, inverse_totals: Array, pool: ThreadPool = SINGLE_THREAD
 ) -> Array:
-    """p(w|t) of some words: (counts·scale + β)·inverse_totals, (words, K)."""
+    """Return p(w|t) of some words: (counts·scale + β)·inverse_totals, (words, K)."""
     work = len(words) * counts.shape[1]
     scale, beta = counts.dtype.type(scale), counts.dtype.type(beta)
     if not compiled(PASSES * work):
@@ -319,7 +319,7 @@ def gibbs_sweep(
 
 
 def _kernels() -> ModuleType:
-    """Compiled versions, imported when one is needed."""
+    """Return the module of compiled versions, which is imported when one is needed."""
     import deciban.topics.kernels_compiled as kernels
 
     return kernels
@@ -379,7 +379,7 @@ def _row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
 
 
 def _fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float) -> Array:
-    """All documents at once; each stops when its own counts have converged."""
+    """Fold in all documents at once; each stops when its own counts have converged."""
     owner, p = rows.owners(), table[rows.indices]
     c, lengths = rows.data[:, None], rows.lengths()
     gamma = np.zeros_like(p)
@@ -399,7 +399,7 @@ def _fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float
 
 
 def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
-    """One token at a time, in all documents at once."""
+    """Compute `prequential` one token at a time, in all documents at once."""
     steps = np.ceil(rows.data).astype(np.int64)
     entry = np.repeat(np.arange(rows.size), steps)
     place = np.arange(len(entry)) - np.repeat(np.cumsum(steps) - steps, steps)
@@ -420,7 +420,7 @@ def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
 def _gibbs_sweep(
     tokens: TokenTopics, counts: tuple[Array, Array, Array], alpha: Array, beta: float, draws: Array
 ) -> None:
-    """One token after the other: each depends on all others."""
+    """Draw one token after the other, because each depends on all others."""
     (limits, words, topics), (of_document, of_word, totals) = tokens, counts
     owner = np.repeat(np.arange(len(limits) - 1), np.diff(limits))
     for i, (d, w) in enumerate(zip(owner.tolist(), words.tolist())):

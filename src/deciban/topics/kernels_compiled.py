@@ -152,7 +152,7 @@ def _prefetch_row(table: Array, indices: Array, entry: int, end: int) -> None:
 # What is left of the document is at least the smallest prior, `low`; what is left of the word at least `floor`.
 @any_order_inline
 def _excluded(t: float, p: float, own: float, inverse_total: float, low: float, floor: float) -> float:
-    """Weight of a topic in the document times that of the word in the topic, both without the token itself."""
+    """Return the weight of a topic in the document times that of the word in it, both without the token itself."""
     of_document, of_word = t - own, p - own * inverse_total
     of_document = of_document if of_document > low else low
     return of_document * (of_word if of_word > floor else floor)

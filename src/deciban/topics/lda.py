@@ -228,7 +228,7 @@ class Priors:
 
 
 def digamma_rise(counts: Array, prior: Array | float, exact: bool = False) -> Array:
-    """E ψ(n + prior) − ψ(prior) of expected counts, or of exact ones.
+    """Return E ψ(n + prior) − ψ(prior) of expected counts, or of exact ones.
 
     >>> float(digamma_rise(np.array([3.0]), 0.5, exact=True)[0].round(6)) == round(1 / 0.5 + 1 / 1.5 + 1 / 2.5, 6)
     True
@@ -260,13 +260,13 @@ def start_counts(X: sp.csr_array, K: int, rng: np.random.Generator) -> Array:
 
 
 def _sample(X: sp.csr_array, K: int, rng: np.random.Generator) -> sp.csr_array:
-    """A sample of the documents that hold words."""
+    """Return a sample of the documents that hold words."""
     with_words = np.flatnonzero(np.diff(X.indptr) > 0)
     return X[np.sort(rng.permutation(with_words)[: min(MOST_SEEDS, max(SEEDS_PER_TOPIC * K, 500))])]
 
 
 def _nearest(sample: sp.csr_array, K: int, rng: np.random.Generator) -> Array:
-    """The centre closest to each document, shape (n,): k-means++ and some rounds of k-means."""
+    """Return the number of the centre closest to each document, (n,), by k-means++ and some rounds of k-means."""
     words, (_, local, data) = used_words(sample)
     unit = sp.csr_array((np.sqrt(data), local, sample.indptr), (sample.shape[0], len(words)))  # length √tokens
     unit = sp.csr_array(sp.diags_array(1 / np.sqrt(np.asarray(sample.sum(axis=1)).ravel())) @ unit).astype(np.float32)
@@ -327,7 +327,7 @@ class StochasticCVB0:
         self.epochs, self.steps = 0, 0
 
     def step(self) -> None:
-        """One epoch: all batches in a random order, then α and β."""
+        """Make one epoch: all batches in a random order, then α and β."""
         order = np.random.default_rng([self.seed, 1 + self.epochs]).permutation(len(self.batches))
         for at in order:
             batch = self.batches[at]
@@ -375,7 +375,7 @@ def add_documents(sums: TopicSums, X: sp.csr_array, priors: Priors, pool: Thread
 
 
 def learning_rate(step: int) -> float:
-    """ρ of the batch with this number."""
+    """Return ρ of the batch with this number."""
     return (DELAY + step) ** -POWER
 
 
@@ -444,7 +444,7 @@ class CVB0(AllCounts):
         return of_document, of_word, of_word.sum(axis=0)
 
     def step(self) -> None:
-        """One pass over all entries; every PRIORS_EVERY steps also α and β."""
+        """Make one pass over all entries; every PRIORS_EVERY steps also α and β."""
         alpha = self.priors.alpha.astype(np.float32)
         self.gamma, self.counts = exact_pass(
             self.rows, self.columns, alpha, self.priors.beta, self.counts, self.gamma, self.pool
@@ -491,7 +491,7 @@ class Gibbs(AllCounts):
         self.priors, self.seed, self.steps = priors, seed, 0
 
     def step(self) -> None:
-        """SWEEPS sweeps over all tokens; after GIBBS_WARM_UP steps also α and β."""
+        """Make SWEEPS sweeps over all tokens; after GIBBS_WARM_UP steps also α and β."""
         for sweep in range(SWEEPS):
             draws = np.random.default_rng([self.seed, 1 + self.steps, sweep]).random(len(self.tokens.words))
             gibbs_sweep(self.tokens, self.counts, self.priors.alpha, self.priors.beta, draws)
@@ -550,7 +550,7 @@ class PartedTopics:
         self.priors, self.steps = priors, 0
 
     def step(self) -> None:
-        """One pass over all parts, then α and β."""
+        """Make one pass over all parts, then α and β."""
         (counts,) = self.parts.total(TopicExpectation(self.sums.final(), self.priors))
         self.sums = TopicSums(counts)
         self.steps += 1

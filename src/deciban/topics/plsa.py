@@ -280,7 +280,7 @@ def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
 
 
 def fold_in_shares(X: sp.csr_array, words: Array, steps: int, pool: ThreadPool) -> Array:
-    """p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
+    """Return p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
     rows = Rows.of(X)
     shares = np.full((len(rows), words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
@@ -326,7 +326,7 @@ class PartedAspects:
         self.priors = Priors(document_prior(None, K), 0.0, False, False)
 
     def step(self) -> None:
-        """One pass over all parts: p(t|d) of every document, then p(w|t)."""
+        """Make one pass over all parts: p(t|d) of every document, then p(w|t)."""
         sums, _, _ = self.parts.total(AspectExpectation(self.words))
         totals = sums.sum(axis=0)
         self.weights = totals / totals.sum()

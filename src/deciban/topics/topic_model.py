@@ -474,12 +474,12 @@ def fold_in_documents(X: sp.csr_array, counts: Array, alpha: Array, beta: float,
 
 
 def expected_shares(counts: Array, alpha: Array) -> Array:
-    """E θ, shape (n, K)."""
+    """Return E θ, shape (n, K)."""
     return (counts + alpha) / (counts + alpha).sum(axis=1, keepdims=True)
 
 
 def shares_of(found: FoldedIn, alpha: Array) -> TopicShares:
-    """Mean and standard deviation of the shares: exact for short documents, else by the law of total variance."""
+    """Return mean and standard deviation of shares: exact for short documents, else by the law of total variance."""
     mean, variance = np.empty_like(found.counts), np.empty_like(found.counts)
     rows, K = found.rows, len(alpha)
     tokens = rows.lengths()
@@ -498,7 +498,7 @@ def shares_of(found: FoldedIn, alpha: Array) -> TopicShares:
 
 
 def _exact_moments(found: FoldedIn, alpha: Array, documents: Array, tokens: Array) -> tuple[Array, Array]:
-    """Mean and variance of the shares of some documents with these numbers of tokens, by summing over all topics."""
+    """Return mean and variance of the shares of documents with these numbers of tokens, by summing over all topics."""
     rows, K = found.rows, len(alpha)
     mean, variance = np.empty((2, len(documents), K))
     states: list[Array] = [np.zeros((1, K), dtype=np.int64)]
@@ -531,7 +531,7 @@ def _exact_moments(found: FoldedIn, alpha: Array, documents: Array, tokens: Arra
 
 
 def count_variances(found: FoldedIn, alpha: Array, documents: Array) -> Array:
-    """Variance of the number of tokens of each topic, shape (documents, K).
+    """Return the variance of the number of tokens of each topic, shape (documents, K).
 
     If the topics of tokens were independent, the covariance would be S = Σ c (diag γ − γγᵀ). They are not; the response
     of the fixed point of γ to a change of the counts (linear response) gives

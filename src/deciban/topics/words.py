@@ -40,7 +40,7 @@ LAMBDA = 0.6  # the value whose lists were easiest to interpret in the study of 
 
 
 def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
-    """Relevance of words, shape (K, V); `topics` is p(w|t), shape (K, V), and `weights` p(t), shape (K,)."""
+    """Return the relevance of words, shape (K, V); `topics` is p(w|t), shape (K, V), and `weights` p(t), shape (K,)."""
     if not 0 <= lam <= 1:
         raise HyperparameterError(f"lam={lam} must lie between 0 (lift) and 1 (probability).")
     marginal = weights @ topics
@@ -53,7 +53,7 @@ def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
 
 
 def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probability", lam: float = LAMBDA) -> Array:
-    """Columns of the first words of each topic, shape (K, number); of equals, the earlier column.
+    """Return the columns of the first words of each topic, shape (K, number); of equals, the earlier column.
 
     >>> ranked(np.array([[0.5, 0.3, 0.2], [0.5, 0.1, 0.4]]), np.array([0.5, 0.5]), 2, "lift").tolist()
     [[1, 0], [2, 0]]
@@ -67,7 +67,7 @@ def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probabilit
 
 
 def divergences(topics: Array) -> Array:
-    """Jensen–Shannon divergences between topics in bits, shape (K, K): 0 if equal, 1 if they share no word.
+    """Return the Jensen–Shannon divergences between topics in bits, shape (K, K): 0 if equal, 1 if they share no word.
 
     >>> divergences(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -82,7 +82,7 @@ def divergences(topics: Array) -> Array:
 
 
 def map_positions(topics: Array) -> Array:
-    """Positions of topics on a plane, shape (K, 2): classical scaling of the square root of their divergence."""
+    """Return positions of topics on a plane, shape (K, 2): classical scaling of the square root of their divergence."""
     K = len(topics)
     if K < 3:
         return np.column_stack([np.arange(K, dtype=float), np.zeros(K)])
@@ -109,7 +109,7 @@ def matched(topics: ArrayLike, others: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherence(first: ArrayLike, X: ArrayLike, measure: Measure = "npmi") -> Array:
-    """Coherence of topics, shape (K,), whose first words are the columns first[k], most probable first.
+    """Return the coherence of topics, shape (K,), whose first words are the columns first[k], most probable first.
 
     npmi   mean over pairs of  log p(a, b)/(p(a) p(b)) / −log p(a, b)        −1 never together … 1 always
     umass  mean over pairs of  log (D(a, b) + 1)/D(b)        b is the more probable of the two
@@ -155,7 +155,7 @@ def _umass(together: Array, documents: int) -> Array:
 
 
 def diversity(first: ArrayLike) -> float:
-    """Share of distinct words among the first words of all topics; 1 if no two topics share a word.
+    """Return the share of distinct words among the first words of all topics; 1 if no two topics share a word.
 
     >>> diversity([[0, 1], [1, 2]])
     0.75
