@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from deciban.text.counting import count_rows
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
-from deciban.topics.held_out import halves, perplexity
+from deciban.topics.documents import halves, perplexity
 from deciban.topics.words import coherence, ranked
 
 SETS = ("20newsgroups/20news_bydate.jsonl.gz", "r8/r8.jsonl.gz")

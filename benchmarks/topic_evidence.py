@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from deciban import TopicModel
-from deciban.topics import state
-from deciban.topics.held_out import Completion
-from deciban.topics.kernels.layout import SINGLE_THREAD
-from deciban.topics.lda import StochasticCVB0
-from deciban.topics.state import Priors
+from deciban.topics import lda
+from deciban.topics.documents import Completion
+from deciban.topics.kernels import SINGLE_THREAD
+from deciban.topics.lda import Priors, StochasticCVB0
 from deciban.topics.words import matched
 from harness import Row, benchmark
 from topic_corpus import Corpus
@@ -44,13 +43,13 @@ def topic_evidence(share: float) -> Iterator[Row | str]:
     for D in (500, 2000):
         for method in ("scvb0", "cvb0", "gibbs"):
             yield f"{D} documents, {method}: true topics found in {_recovered(D, method)} of {RUNS} runs"
-    seeded = state.SEEDED
+    seeded = lda.SEEDED
     try:
-        state.SEEDED = 0.0
+        lda.SEEDED = 0.0
         for D in (500, 2000):
             yield f"{D} documents, scvb0, random start: true topics found in {_recovered(D, 'scvb0')} of {RUNS} runs"
     finally:
-        state.SEEDED = seeded
+        lda.SEEDED = seeded
     yield from overfitting()
     data = real_corpus(share)
     yield from [] if data is None else _choices(data)
@@ -82,7 +81,7 @@ def _choices(data: Corpus) -> Iterator[str]:
     for name, module, attribute, value in (
         ("as it is", None, "", None),
         ("tokens speak for themselves", StochasticCVB0, "excluding", False),
-        ("started at random", state, "SEEDED", 0.0),
+        ("started at random", lda, "SEEDED", 0.0),
     ):
         usual = getattr(module, attribute) if module else None
         try:

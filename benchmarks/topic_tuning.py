@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import NMF
 
-from deciban.topics import lda, state
+from deciban.topics import lda
 from harness import Row, benchmark, timed
 from topic_corpus import TUNED, Corpus, corpus
 from topic_courses import Course, Online, ours, sklearn_online, tell, tomotopy
@@ -33,12 +33,12 @@ SCHEMES = ("COPY_MERGE", "PARTITION")
 OUR_SECONDS = 12.0  # what about 40 passes take
 PASSES = 45
 SETTINGS: dict[str, tuple[Any, str, tuple[float, ...]]] = {
-    "documents in a batch": (state, "MOST_DOCUMENTS", (256, 512, 1024)),
+    "documents in a batch": (lda, "MOST_DOCUMENTS", (256, 512, 1024)),
     "ρ's power": (lda, "POWER", (0.5, 0.6, 0.7)),
     "ρ's delay": (lda, "DELAY", (1.0, 10.0, 40.0)),
     "over-relaxation": (lda, "OVER_RELAXATION", (0.0, 0.5, 1.0)),
     "first passes": (lda, "FIRST_PASSES", (2, 5, 10)),
-    "share from documents": (state, "SEEDED", (0.0, 0.2, 0.5, 0.8)),
+    "share from documents": (lda, "SEEDED", (0.0, 0.2, 0.5, 0.8)),
 }
 
 

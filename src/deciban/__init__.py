@@ -39,7 +39,7 @@ _HOME = {
     "Fisher": "estimators.projections",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
-    "compare": "model.compare",
+    "compare": "model.evaluation",
     # engines that compute the sums of files and of tables in databases
     "SqlTable": "engines.database",
     "engine": "engines",

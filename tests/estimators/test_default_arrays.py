@@ -6,9 +6,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from deciban import Gaussian, GenerativeClassifier, SemiSupervised
 from deciban.model import cross_fit
-from deciban.model.cross_fit import folds_by_subtraction
-from deciban.model.fold_scores import PartsTogether
-from deciban.model.folds import stratified
+from deciban.model.cross_fit import PartsTogether, folds_by_subtraction
+from deciban.model.judge import stratified
 from deciban.model.model import Lesson
 from deciban.read.batches import Batch
 from deciban.statistics import Members

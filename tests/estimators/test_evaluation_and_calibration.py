@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 
 from deciban import Gaussian, GenerativeClassifier, Multinomial
 from deciban.errors import HyperparameterError, InputError, NotLearntError
-from deciban.model.folds import stratified
+from deciban.model.judge import stratified
 from deciban.model.predictor import Predictor
 
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 from deciban import Categorical, Gaussian, GenerativeClassifier, Mixture, Text, compare
 from deciban.errors import InputError
-from deciban.model.folds import copied_rows, folds_in_time, k_folds, stratified, units
+from deciban.model.judge import copied_rows, folds_in_time, k_folds, stratified, units
 from deciban.read.tables import Table
 
 WORDS = [f"{a}{b}" for a in ("lor", "ips", "dol", "sit", "ame") for b in ("em", "um", "or")]
@@ -73,7 +73,7 @@ def test_with_more_rows_than_are_judged_sums_are_subtracted(columns, monkeypatch
     families = {"a": Gaussian(), "b": Gaussian(), "e": Categorical()}
     clf = GenerativeClassifier(families, calibrate="blocks").fit(X[["a", "b", "e"]], y)
     whole = clf.evaluate(X[["a", "b", "e"]], y, learnt=True)
-    monkeypatch.setattr("deciban.model.nested.JUDGED_ROWS", 200)
+    monkeypatch.setattr("deciban.model.evaluation.JUDGED_ROWS", 200)
     told = clf.evaluate(X[["a", "b", "e"]], y, learnt=True)
     np.testing.assert_allclose(told.log_likelihood, whole.log_likelihood, rtol=1e-6, atol=1e-6)
 

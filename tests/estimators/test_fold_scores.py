@@ -5,11 +5,10 @@ import pytest
 
 from deciban import Bernoulli, Binned, Categorical, Gaussian, GenerativeClassifier, Poisson
 from deciban.families.transformed import Transformed
-from deciban.model import cross_fit, fold_scores
+from deciban.model import cross_fit
 from deciban.model.calibration import Calibration
-from deciban.model.cross_fit import folds_by_subtraction
-from deciban.model.fold_scores import PartsTogether
-from deciban.model.folds import stratified
+from deciban.model.cross_fit import PartsTogether, folds_by_subtraction
+from deciban.model.judge import stratified
 from deciban.model.model import Lesson
 from deciban.read.batches import Batch
 from deciban.statistics import Members
@@ -65,7 +64,7 @@ def test_folds_scored_together_are_those_scored_one_by_one(families, rule, weigh
     parts = PartsTogether.of(predictor.model, lesson.rows)
     assert len(parts.features) + len(parts.others) >= 4
     together = every_score(predictor, lesson)
-    monkeypatch.setattr(fold_scores, "CELLS", 1)  # one fold at a time
+    monkeypatch.setattr(cross_fit, "CELLS", 1)  # one fold at a time
     by_turns = every_score(predictor, lesson)
     monkeypatch.setattr(
         cross_fit.PartsTogether, "of", lambda model, rows: PartsTogether([], [], (predictor.model, lesson.rows))

@@ -6,8 +6,8 @@ import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Poisson, Text
 from deciban.errors import DecibanError, NotLearntError
-from deciban.model import accumulator
-from deciban.model.accumulator import RowAccumulator
+from deciban.model import single_rows
+from deciban.model.single_rows import RowAccumulator
 
 
 def table(n=240, seed=0):
@@ -35,7 +35,7 @@ def same_sums(one, two):
 
 def test_lessons_of_a_table_are_the_sums_of_one_lesson(fitted, monkeypatch):
     clf, rows, labels, frame = fitted
-    monkeypatch.setattr(accumulator, "MOST_WAITING", 1000)
+    monkeypatch.setattr(single_rows, "MOST_WAITING", 1000)
     lessons = clf.accumulator()
     for row, label in zip(rows, labels):
         lessons.learn_one(row, label)
@@ -48,7 +48,7 @@ def test_lessons_of_a_table_are_the_sums_of_one_lesson(fitted, monkeypatch):
 
 
 def test_lessons_of_texts_with_new_words_are_the_sums_of_one_lesson(monkeypatch):
-    monkeypatch.setattr(accumulator, "MOST_WAITING", 7)
+    monkeypatch.setattr(single_rows, "MOST_WAITING", 7)
     texts = [f"word{i % 11} and word{i % 7} once more {i}" for i in range(60)]
     labels = ["x" if i % 3 else "y" for i in range(60)]
     clf = GenerativeClassifier(Text(transform="counts", pseudo_count=1.0)).fit(texts[:20], labels[:20])
@@ -91,12 +91,12 @@ def test_new_classes_and_gaps_are_learnt(fitted):
 def test_answers_are_renewed_after_the_publication_interval(fitted, monkeypatch):
     clf, rows, labels, _ = fitted
     lessons = clf.accumulator()
-    monkeypatch.setattr(accumulator, "PUBLISH_SECONDS", 1e9)
+    monkeypatch.setattr(single_rows, "PUBLISH_SECONDS", 1e9)
     first = lessons.predict_proba_one(rows[0])
     for _ in range(50):
         lessons.learn_one(rows[0], labels[0])
     assert lessons.predict_proba_one(rows[0]) == first  # not yet published
-    monkeypatch.setattr(accumulator, "PUBLISH_SECONDS", 0.0)
+    monkeypatch.setattr(single_rows, "PUBLISH_SECONDS", 0.0)
     assert lessons.predict_proba_one(rows[0])[labels[0]] > first[labels[0]]
 
 

@@ -7,9 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.kernels import forced
-from deciban.topics.kernels import layout
-from deciban.topics.kernels.layout import Rows, ThreadPool, TokenTopics, WordTopics, by_word, transposed
-from deciban.topics.kernels.passes import (
+from deciban.topics import kernels as topic_kernels
+from deciban.topics.kernels import (
+    Rows,
+    ThreadPool,
+    TokenTopics,
+    WordTopics,
+    by_word,
     exact_pass,
     excluding_documents,
     excluding_words,
@@ -18,6 +22,7 @@ from deciban.topics.kernels.passes import (
     plain_counts,
     prequential,
     row_log_likelihoods,
+    transposed,
 )
 
 N, V = 40, 30
@@ -163,7 +168,7 @@ def test_gibbs_sweeps_agree_and_keep_counts():
 
 
 def test_any_number_of_threads_gives_the_same_bits(case, dtype, monkeypatch):
-    monkeypatch.setattr(layout, "LEAST_WORK", 1)
+    monkeypatch.setattr(topic_kernels, "LEAST_WORK", 1)
     rows, table, shares = case["rows"], case["table"], case["shares"]
     topics, found = WordTopics(table, case["inverse"], dtype(0.05), dtype(1e-4)), []
     for threads in (1, 2, 3):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from cases import CASES, SCORED_NOT_LEARNT
 from deciban import Categorical, Gaussian, HiddenMarkovModel, kernels
 from deciban.errors import DecibanError
-from deciban.latent.hmm import HMM, HMMDensity
-from deciban.latent.hmm_inference import BaumWelch, Inference
+from deciban.latent.hmm import HMM, BaumWelch, HMMDensity, Inference
 from deciban.latent.sequences import SequenceRows, Sequences
 from deciban.statistics import Axis, Members
 from latent.hmm_truth import categorical_chain, enumerate_paths, path_probability, random_chain

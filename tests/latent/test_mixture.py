@@ -134,7 +134,7 @@ def test_what_a_mixture_refuses():
     X, _ = rolls(5)
     with pytest.raises(InputError, match="not enough rows"):
         Mixture(Multinomial(), 6).fit(X)
-    with pytest.raises(HyperparameterError, match="readings"):
+    with pytest.raises(HyperparameterError, match="other rules apply"):
         Mixture(Multinomial(), 2).fit(X, rule="mean")
     for components in (0, 2**31):
         with pytest.raises(HyperparameterError, match="1 to 65,536 components"):

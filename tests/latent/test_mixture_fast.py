@@ -12,9 +12,8 @@ from threadpoolctl import threadpool_limits
 from cases import close
 from deciban import Gaussian, Mixture, Multinomial, kernels
 from deciban.kernels.latent import mixture_pass, sparse_mixture_pass
-from deciban.latent import mixture_fit
-from deciban.latent.components import MixtureDensity
-from deciban.latent.mixture_fit import WeightedRows
+from deciban.latent import components
+from deciban.latent.components import MixtureDensity, WeightedRows
 from deciban.statistics import Axis, Members
 
 STRUCTURES = ("full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical")
@@ -42,9 +41,9 @@ def test_the_fused_gaussian_pass_is_the_plain_one(structure, weighted, monkeypat
     family, density = guess(Gaussian(structure), X)
     rows, names = WeightedRows(family, X, weight), Axis.of(3)
     with kernels.forced("numba"):
-        assert mixture_fit.fused_expectation(rows, density, names) is not None
+        assert components.fused_expectation(rows, density, names) is not None
         fast, fast_total = rows.expect(density, names)
-    monkeypatch.setattr(mixture_fit, "fused_expectation", lambda *_: None)
+    monkeypatch.setattr(components, "fused_expectation", lambda *_: None)
     plain, plain_total = rows.expect(density, names)
     assert fast_total == pytest.approx(plain_total, rel=1e-12)
     close(fast, plain, rtol=1e-9)
@@ -58,9 +57,9 @@ def test_the_fused_pass_over_words_is_the_plain_one(H, monkeypatch):
     family, density = guess(Multinomial(2.0), X, H)
     rows, names = WeightedRows(family, X, weight), Axis.of(H)
     with kernels.forced("numba"):
-        assert mixture_fit.fused_expectation(rows, density, names) is not None
+        assert components.fused_expectation(rows, density, names) is not None
         fast, fast_total = rows.expect(density, names)
-    monkeypatch.setattr(mixture_fit, "fused_expectation", lambda *_: None)
+    monkeypatch.setattr(components, "fused_expectation", lambda *_: None)
     plain, plain_total = rows.expect(density, names)
     assert fast_total == pytest.approx(plain_total, rel=1e-12)
     close(fast, plain, rtol=1e-9)
@@ -100,15 +99,15 @@ def test_components_far_from_the_origin_take_the_plain_pass():
     codes = np.repeat([0, 1], 500)
     density = MixtureDensity(np.log([0.5, 0.5]), family.estimate(family.collect(X, Members.hard(codes, 2)), "ml"))
     with kernels.forced("numba"):
-        assert mixture_fit.fused_expectation(WeightedRows(family, X), density, Axis.of(2)) is None
+        assert components.fused_expectation(WeightedRows(family, X), density, Axis.of(2)) is None
 
 
 def test_many_blocks_are_one_block(monkeypatch):
     rng = np.random.default_rng(5)
     X, R = rng.poisson(3, (400, 6)), rng.dirichlet(np.ones(2), 400)
     whole = Mixture(Multinomial(2.0), 2).fit(X, start=R, max_iter=5, tol=0)
-    monkeypatch.setattr(mixture_fit, "LEAST_ROWS", 7)
-    monkeypatch.setattr(mixture_fit, "MOST_ROWS", 7)
+    monkeypatch.setattr(components, "LEAST_ROWS", 7)
+    monkeypatch.setattr(components, "MOST_ROWS", 7)
     blocks = Mixture(Multinomial(2.0), 2).fit(X, start=R, max_iter=5, tol=0)
     close(whole.sums, blocks.sums, rtol=1e-10)
     np.testing.assert_allclose(whole.log_density(X), blocks.log_density(X), rtol=1e-10)

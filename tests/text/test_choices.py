@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Text
-from deciban.model import features
+from deciban.model import candidates
 from deciban.model.candidates import Place
 from deciban.statistics import Members
 from deciban.text.candidates import ENOUGH_FOR_PAIRS, SHORT
@@ -89,16 +89,17 @@ def by_own_losses(monkeypatch):
         asked.append(candidate)
         return candidate.losses
 
-    monkeypatch.setattr(features, "nested_losses", losses)
+    monkeypatch.setattr(candidates, "nested_losses", losses)
     return asked
 
 
-MANY = Members.hard(np.arange(features.ENOUGH_ROWS) % 2, 2)
+MANY = Members.hard(np.arange(candidates.ENOUGH_ROWS) % 2, 2)
+ROWS = np.zeros((candidates.ENOUGH_ROWS, 1))
 
 
 def test_a_neighbour_is_taken_if_its_nested_losses_are_clearly_less(by_own_losses):
     line = [Judged(0.2, 0.3), Judged(0.3, 0.4), Judged(0.5, 0.6), Judged(0.7, 0.8)]
-    found = features.best_by_nested_losses([[Place(line, 2)]], None, MANY, "mean")
+    found = candidates.best_by_nested_losses([[Place(line, 2)]], ROWS, MANY, "mean")
     assert found is line[0]
     assert len(by_own_losses) == len(line)  # each once
 
@@ -106,15 +107,15 @@ def test_a_neighbour_is_taken_if_its_nested_losses_are_clearly_less(by_own_losse
 def test_a_neighbour_that_may_be_better_by_chance_is_not_taken(by_own_losses):
     line = [Judged(0.0, 1.0, 0.0, 0.9), Judged(0.9, 0.1, 0.9, 0.1)]
     assert line[0].losses.mean() < line[1].losses.mean()
-    assert features.best_by_nested_losses([[Place(line, 1)]], None, MANY, "mean") is line[1]
+    assert candidates.best_by_nested_losses([[Place(line, 1)]], ROWS, MANY, "mean") is line[1]
 
 
 def test_kinds_are_compared_with_the_better_spread_of_each(by_own_losses):
     words, pairs, pooled = [Judged(0.4, 0.5)], [Judged(0.6, 0.7)], [Judged(0.1, 0.2)]
     kinds = [[Place(words, 0)], [Place(pairs, 0), Place(pooled, 0)]]
-    assert features.best_by_nested_losses(kinds, None, MANY, "mean") is pooled[0]
+    assert candidates.best_by_nested_losses(kinds, ROWS, MANY, "mean") is pooled[0]
     few = MANY.take(np.arange(100))  # of few rows, those of the common scale stand for their kinds
-    assert features.best_by_nested_losses(kinds, None, few, "mean") is words[0]
+    assert candidates.best_by_nested_losses(kinds, ROWS[:100], few, "mean") is words[0]
 
 
 def test_explanations_of_characters_are_by_word_and_sum_to_the_answer():

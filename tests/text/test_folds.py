@@ -8,7 +8,7 @@ import pytest
 from deciban import GenerativeClassifier, Text
 from deciban.families.word_scores import plain, source_of
 from deciban.model.cross_fit import folds_by_subtraction, folds_of_words
-from deciban.model.folds import stratified
+from deciban.model.judge import stratified
 from deciban.model.model import lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch

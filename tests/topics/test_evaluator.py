@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from deciban.errors import InputError
 from deciban.kernels import forced
-from deciban.topics.held_out import halves, perplexity
+from deciban.topics.documents import halves, perplexity
 from topics.simulated import corpus
 
 

@@ -10,9 +10,9 @@ from scipy.special import gammaln
 from deciban import TopicModel
 from deciban.errors import ConvergenceWarning
 from deciban.kernels import forced
-from deciban.topics.fold_in import fold_in_documents, shares_of
-from deciban.topics.kernels import layout
-from deciban.topics.state import Priors
+from deciban.topics import kernels
+from deciban.topics.lda import Priors
+from deciban.topics.topic_model import fold_in_documents, shares_of
 from deciban.topics.words import matched
 from topics.simulated import corpus, near_identical
 
@@ -50,7 +50,7 @@ def test_near_identical_topics_are_not_overfitted(method):
 
 @pytest.mark.parametrize("method", ["scvb0", "cvb0"])
 def test_the_same_bits_for_any_number_of_threads(method, monkeypatch):
-    monkeypatch.setattr(layout, "LEAST_WORK", 1)
+    monkeypatch.setattr(kernels, "LEAST_WORK", 1)
     X, _ = corpus(D=700)
     with forced("numba"):
         fits = [TopicModel(7, method=method, random_state=3, max_iter=6, threads=n).fit(X) for n in (1, 2, 3)]
@@ -117,7 +117,7 @@ def test_shares_of_a_new_document_are_close_to_the_exact_posterior():
     phi = ((counts + beta) / (counts + beta).sum(axis=0)).T
     words = [0, 1, 1, 3, 4, 5, 2]
     X = sp.csr_array(np.bincount(words, minlength=6)[None].astype(float))
-    found = shares_of(fold_in_documents(X, counts, alpha, beta, layout.SINGLE_THREAD), alpha)
+    found = shares_of(fold_in_documents(X, counts, alpha, beta, kernels.SINGLE_THREAD), alpha)
     mean, sd = exact_shares(words, phi, alpha)
     np.testing.assert_allclose(found.mean[0], mean, atol=0.03)
     np.testing.assert_allclose(found.sd[0], sd, atol=0.03)
@@ -131,7 +131,7 @@ def test_one_word_gives_the_exact_posterior():
     X = sp.csr_array([[1.0, 0.0]])
     phi = ((counts + 0.1) / (counts + 0.1).sum(axis=0)).T
     mean, sd = exact_shares([0], phi, alpha)
-    found = shares_of(fold_in_documents(X, counts, alpha, 0.1, layout.SINGLE_THREAD), alpha)
+    found = shares_of(fold_in_documents(X, counts, alpha, 0.1, kernels.SINGLE_THREAD), alpha)
     np.testing.assert_allclose(found.mean[0], mean, atol=1e-6)
     np.testing.assert_allclose(found.sd[0], sd, atol=1e-6)
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from deciban.topics.kernels.layout import SINGLE_THREAD
-from deciban.topics.lda import OVER_RELAXATION, StochasticCVB0, extrapolate
-from deciban.topics.state import Priors
+from deciban.topics.kernels import SINGLE_THREAD
+from deciban.topics.lda import OVER_RELAXATION, Priors, StochasticCVB0, extrapolate
 from topics.simulated import corpus
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deciban.topics.state import TopicSums
+from deciban.topics.lda import TopicSums
 
 rng = np.random.default_rng(0)
 V, K, BETA = 12, 3, 0.01

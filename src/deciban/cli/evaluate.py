@@ -158,7 +158,7 @@ def compare(
     models = [open_model(path, "GenerativeClassifier", key=key) for path in paths]
     from deciban.cli.judging import evaluate_rows
     from deciban.cli.rows import label_column, open_rows
-    from deciban.model.compare import Comparison
+    from deciban.model.evaluation import Comparison
 
     names = [os.path.basename(path).removesuffix(".deciban") for path in paths]
     names = paths if len(set(names)) < len(names) else names

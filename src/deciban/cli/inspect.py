@@ -11,9 +11,9 @@ from deciban.cli.output import Terminal, check_target, has_columns
 from deciban.cli.tables import format_of, write_tables
 
 if TYPE_CHECKING:
+    from deciban.model.explain import Parameter
     from deciban.model.ledger import Ledger
     from deciban.model.model import Model
-    from deciban.model.parameters import Parameter
 
 Feature = Annotated[
     list[str] | None,
@@ -41,7 +41,7 @@ def inspect(
     verbose: options.Verbose = False,
 ) -> None:
     """Show a model: rows, families, calibration, ledger, and every parameter with its credible interval."""
-    from deciban.model.parameters import SHOWN, posterior_parameters
+    from deciban.model.explain import SHOWN, posterior_parameters
 
     check_target(output, [model], force, has_columns(*SHOWN))
     from deciban.store import describe

@@ -36,9 +36,8 @@ from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_mod
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
-from deciban.model.model import InteractionsLike, Model, ModelStats, Reader, Reason, class_axis
+from deciban.model.model import InteractionsLike, Model, ModelStats, Prequential, Reader, Reason, class_axis
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import Labels, place_labels
@@ -52,12 +51,12 @@ if TYPE_CHECKING:
 
     from deciban.evaluate.report import Evaluation
     from deciban.evidence.explanation import Explanation
-    from deciban.model.accumulator import RowAccumulator
+    from deciban.families.protocol import Posterior
+    from deciban.model.evaluation import FitReport
     from deciban.model.explain import Discriminant
-    from deciban.model.fit_checks import FitReport
     from deciban.model.prediction_sets import Conformity, PredictionSets
     from deciban.model.row_reader import Row
-    from deciban.model.scorer import RowScorer
+    from deciban.model.single_rows import RowAccumulator, RowScorer
     from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
@@ -91,8 +90,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
     kinds : dict of {column: kind or Family}, optional
-        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
-        label column of a file, a number: the label is a number and is split into so many ranges, the classes.
+        Kinds of columns under "auto", such as "category" or "identifier", or their families. For the label column of a
+        file, a number: the label holds numbers, which are split into this many ranges, the classes.
     interactions : "auto", int or list of pairs of columns, default="auto"
         Pairs of columns whose counts are summed beside the families of the columns: evidence of a pair beyond that of
         its columns, weighed when the model is calibrated. "auto" takes pairs of a table whose families are chosen
@@ -382,13 +381,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @property
     def calibration_state_(self) -> str:
-        """Which calibration there is, and whether it is out of date."""
+        """Whether the model is calibrated, and whether the calibration is out of date."""
         calibration = self.model_.calibration
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
 
     @property
     def standing_(self) -> str:
-        """In one line: what `unlearn` can check, and whether choices and calibration are up to date."""
+        """One line: what `unlearn` can check, and whether choices and calibration are up to date."""
         if needs_all_rows(self.model_.family):
             checked = "rows cannot be unlearnt: the model was fitted by EM; fit again without them"
         elif self.model_.ledger is not None:
@@ -399,7 +398,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model; what was learnt before is forgotten.
+        """Fit the model; rows learnt before are discarded.
 
         Open choices are made from the first rows and frozen; the sums are taken over all rows.
 
@@ -411,7 +410,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         y : array-like of shape (n_samples,) or str
             Labels, or the name of the column that holds them.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row; 1 if None. A row of weight 0 is as if absent.
+            Weight of each row; 1 if None. Rows of weight 0 have no effect.
 
         Returns
         -------
@@ -485,7 +484,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     def accumulator(self) -> RowAccumulator:
         """Return an accumulator that learns and answers one row at a time, beginning with the rows learnt so far.
 
-        The classifier does not follow it: ``clf.use(Predictor(lessons.model()))`` takes its lessons over.
+        The classifier itself does not change; ``clf.use(Predictor(lessons.model()))`` gives it the lessons.
 
         Returns
         -------
@@ -499,7 +498,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         >>> clf.accumulator().learn_one("noon is fine", "ham").model().weight
         19.0
         """
-        from deciban.model.accumulator import RowAccumulator
+        from deciban.model.single_rows import RowAccumulator
 
         return RowAccumulator(self.model_, self._key())
 
@@ -628,7 +627,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             return self.use(self._predictor.next(self.model_.correct(batch, after.labels, self._key())))
 
     def decay(self, factor: float) -> Self:
-        """Forget: all rows learnt so far count `factor` times.
+        """Multiply the weight of all rows learnt so far by a factor.
 
         Parameters
         ----------
@@ -654,7 +653,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             A classifier of the same kind. A column that only one of them has was missing from every row of the other,
             where both were read by a schema.
         keep : {"left", "right"}, optional
-            Whose frozen choices hold where they differ.
+            The classifier whose frozen choices are kept where they differ.
 
         Returns
         -------
@@ -703,7 +702,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         columns : sequence, optional
             Some of the columns.
         interactions : int or list of pairs of columns, optional
-            Some of the pairs of columns that were summed: so many, those of the greatest weights first, or these.
+            Some of the pairs of columns that were summed: a number of them, the greatest weights first, or a list.
             Pairs have weights again after `recalibrate`.
         **hyper : dict
             Other values for hyper-parameters of the family, such as ``structure="tied"``.
@@ -976,7 +975,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         'spam'
         """
         predictor = self.predictor_
-        from deciban.model.scorer import scorer_of
+        from deciban.model.single_rows import scorer_of
 
         return scorer_of(predictor, self.log_prior(prior))
 
@@ -1217,7 +1216,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             Of learnt rows, the time of each row: rows are judged by models of earlier rows, in five steps. The first
             sixth of the rows is not judged.
         rechoose : int or cross-validation generator, optional
-            Of learnt rows, judge all of them by so many complete fits.
+            For learnt rows: number of folds, or a splitter. All rows are judged, by complete fits of the other folds.
         sample_weight : array-like of shape (n_samples,), optional
             Of learnt rows, the weights with which they were learnt, and with which they are left out. Each row of a
             weight above 0 counts once in the figures.
@@ -1233,8 +1232,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Returns
         -------
         Evaluation
-            All figures with their intervals; prints as a report. It names choices that looked at the labels of the same
-            rows and could not be made again.
+            All figures with their intervals; prints as a report. It names choices that were made by the labels of the
+            same rows and could not be made again.
         """
         check_is_fitted(self)
         if groups is not None and time is not None:
@@ -1251,8 +1250,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         if rechoose:
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
         else:
-            from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
-            from deciban.model.nested import holds_all_rows, nested_scores
+            from deciban.model.evaluation import holds_all_rows, nested_scores
+            from deciban.model.judge import FOLDS, folds_in_time, k_folds, units
             from deciban.terminal import progress_bar
 
             given = self._given(X, y, sample_weight)
@@ -1295,7 +1294,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
         They show how far an answer may be off because few rows were learnt, not because the family is wrong. The
-        calibration is held: its uncertainty is not in the intervals.
+        calibration is kept fixed: its uncertainty is not in the intervals.
 
         Parameters
         ----------
@@ -1356,8 +1355,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         allow_empty : bool, default=True
             Whether a set may be empty. If False, an empty set gets the most probable class.
         learnt : tuple of (rows, labels), optional
-            The rows that were learnt. If None, those that `fit` was given in memory, while the model is as it was
-            fitted; files and pickles do not contain them. More than 10,000 rows are sampled.
+            The rows that were learnt. If None, those that `fit` was given in memory, if the model has not changed
+            since; files and pickles do not contain them. More than 10,000 rows are sampled.
 
         Returns
         -------
@@ -1407,7 +1406,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
     @one_model
     def p_values(self, X: RowsLike, *, learnt: tuple[RowsLike, LabelsLike] | None = None) -> Array:
-        """Return how usual each row is among the rows of each class: a small value for every class is "none of these".
+        """Return how usual each row is among the rows of each class; small values for all classes mean "none of these".
 
         The value is the share of the class's learnt rows whose density log f(x|class), by models that have not learnt
         them, is as low as that of the row. If the row is one of the class, it is at most α with a probability of at
@@ -1502,9 +1501,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Returns
         -------
         FitReport
-            What does not look like the model, in words, with a remedy.
+            The differences of the data from the model as text, each with a remedy.
         """
-        from deciban.model.fit_checks import check_fit
+        from deciban.model.evaluation import check_fit
 
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
@@ -1593,7 +1592,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         model = self.model_.released(density)
         return self._another(model, Predictor(model, density))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_predictor")
 
@@ -1604,18 +1603,18 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return tags
 
     def _family_by_em(self) -> Family | None:
-        """The family that learns rows with missing values by EM, in the place of a full or tied Gaussian."""
+        """Return the family that learns rows with missing values by EM, in the place of a full or tied Gaussian."""
         from deciban.latent.gaussian_missing import with_gaps
 
         return with_gaps(self.families, self.rule)
 
     def __getstate__(self) -> Any:
         if self.__sklearn_is_fitted__():
-            self._predictor.verify()  # a copy elsewhere has no file to check
+            self._predictor.verify()  # copies are checked now, while the file exists
         state = dict(super().__getstate__())
         state.pop("_lock", None)
         if "_predictor" in state:
-            state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
+            state["_predictor"] = replace(self._predictor, learnt=None)  # copies hold no rows
         return state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any, first_of_many: bool = False) -> Self:
@@ -1732,7 +1731,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return replace(batch, weight=row_weights(batch.weight, len(batch.table)))
 
     def _log_prior_for(self, rows: Array, classes: Array | None = None) -> Array:
-        """Return the log of the classifier's own prior with so many rows of each class, shape (K,) or (n, K)."""
+        """Return the log of the classifier's own prior, given the rows of each class (K,) or (n, K); the same shape."""
         names = self.classes_ if classes is None else classes
         if self.class_weight is not None:
             return scores.log_probability(decisions.weighted_prior(self.class_weight, names.tolist(), rows))
@@ -1758,7 +1757,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _table(self, X: Any) -> Table:
-        """Return rows as a table with the columns that the model knows, typed where it has a schema."""
+        """Return rows as a table with the columns of the model, typed where it has a schema."""
         schema = self.schema_
         if isinstance(X, TypedTable) or (schema is None and isinstance(X, Table)):
             return X
@@ -1830,7 +1829,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return batch.table, batch.labels
 
     def _given(self, X: Any, y: Any, sample_weight: Any) -> Batch:
-        """Return rows with labels as one batch, of which rows of weight 0 are a part."""
+        """Return rows with labels as one batch, including rows of weight 0."""
         table = self._table(X)
         return Batch(table, y, row_weights(sample_weight, len(table)))
 
@@ -1868,10 +1867,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
 
 def _parameters() -> ModuleType:
-    """Return the module of parameters, which a fit does not need."""
-    from deciban.model import parameters
+    """Return the module that reads parameters from a model; it is imported late, because a fit does not need it."""
+    from deciban.model import explain
 
-    return parameters
+    return explain
 
 
 def _in_memory(X: Any, y: Any = None) -> tuple[Any, Any]:

@@ -22,8 +22,8 @@ from deciban.families.parameters import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.families.product import BlockRows, Product, places_of
 from deciban.families.protocol import Density, Family, Rows, Rule, set_input_tags
 from deciban.latent.em import NOT_EXACT, Trace
-from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
+from deciban.latent.mixture_fit import FittedMixture
 from deciban.model.fit import by_type
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
@@ -404,7 +404,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
     # -- criteria ----------------------------------------------------------------------------------------------------
     def bic(self, X: ArrayLike) -> float:
-        """Bayesian information criterion −2 log L + p log n; lower is better.
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         return self._fitted.bic(self._rows(X))
 
     def aic(self, X: ArrayLike) -> float:
-        """Akaike information criterion −2 log L + 2p; lower is better.
+        """Return the Akaike information criterion −2 log L + 2p; lower is better.
 
         Parameters
         ----------
@@ -434,7 +434,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         return self._fitted.aic(self._rows(X))
 
     def icl(self, X: ArrayLike) -> float:
-        """Integrated completed likelihood: BIC + 2 × the entropy of the responsibilities.
+        """Return the integrated completed likelihood: BIC + 2 × the entropy of the responsibilities.
 
         Parameters
         ----------
@@ -466,14 +466,14 @@ class MixtureModel(DensityMixin, FamilyParameters):
     @property
     def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
         """Log probabilities of words, ones or categories: (n_components, n_features), or an array for each column."""
-        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+        from deciban.model.explain import log_probabilities  # lazy: a fit does not need it
 
         return log_probabilities(self._fitted.density().components)
 
     @property
     def categories_(self) -> Array | list[Array] | dict[Any, Any]:
         """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
-        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+        from deciban.model.explain import category_names  # lazy: a fit does not need it
 
         return category_names(self._fitted.density().components)
 
@@ -523,7 +523,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
 
 def _given(family: Family, table: Table) -> Any:
-    """The table as the family's `encode` takes it."""
+    """Return the table as the family's `encode` takes it."""
     return table if isinstance(family, Product) else table.pick()
 
 

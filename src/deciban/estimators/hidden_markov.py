@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from deciban.engines import parted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.parameters import FamilyParameters
-from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.abilities import HasMoments, ability
 from deciban.families.fixed import KnownDensities
 from deciban.families.moments import column_covariances, column_moments
@@ -25,8 +24,7 @@ from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
 from deciban.latent.components import choose_within, free_parameters
 from deciban.latent.em import Trace
-from deciban.latent.hmm import HMM, HMMDensity, HMMStats
-from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
+from deciban.latent.hmm import HMM, BaumWelch, HMMDensity, HMMStats, Inference, choose_family
 from deciban.latent.sequences import (
     EndsOfPart,
     SequenceInput,
@@ -36,10 +34,12 @@ from deciban.latent.sequences import (
     arranged,
     check_columns,
     check_ends,
+    features_of,
     join,
     names_of,
     number_of_columns,
     read_rows,
+    read_words,
     runs_of,
 )
 from deciban.model.model import label_array
@@ -557,7 +557,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return float(self.score_samples(X, lengths).sum())
 
     def bic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
-        """Bayesian information criterion −2 log L + p log n; lower is better.
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better.
 
         Parameters
         ----------
@@ -575,7 +575,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return float(-2 * inference.log_likelihoods().sum() + self._parameters() * np.log(inference.rows.n))
 
     def aic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
-        """Akaike information criterion −2 log L + 2p; lower is better.
+        """Return the Akaike information criterion −2 log L + 2p; lower is better.
 
         Parameters
         ----------
@@ -680,14 +680,14 @@ class HiddenMarkovModel(Additive, FamilyParameters):
     @property
     def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
         """Log probabilities of words, ones or categories: (n_states, n_features), or an array for each column."""
-        from deciban.model.parameters import log_probabilities  # lazy: a fit does not need it
+        from deciban.model.explain import log_probabilities  # lazy: a fit does not need it
 
         return log_probabilities(self.density.emissions)
 
     @property
     def categories_(self) -> Array | list[Array] | dict[Any, Any]:
         """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
-        from deciban.model.parameters import category_names  # lazy: a fit does not need it
+        from deciban.model.explain import category_names  # lazy: a fit does not need it
 
         return category_names(self.density.emissions)
 
@@ -752,7 +752,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return HMM(family, self.start_pseudo_count, self.transition_pseudo_count)
 
     def _states(self, asked: int | None, found: tuple[Any, ...], n: int) -> Axis:
-        """The axis of the states: those found in y, or as many numbers as asked for."""
+        """Return the axis of the states: those found in y, or the numbers below `asked`."""
         if found:
             if asked not in (None, len(found)):
                 raise InputError(f"n_states={asked}, but y names {len(found)} states. Leave n_states out.")
@@ -766,7 +766,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return Axis.of(asked)
 
     def _parameters(self) -> int:
-        """Number of free parameters: start, transitions that are possible, and emissions."""
+        """Return the number of free parameters: start, transitions that are possible, and emissions."""
         density = self.density
         if self.stats_ is None:
             return 0  # all are known
@@ -775,7 +775,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         return chain + free_parameters(self.family_, self.stats_.emissions)
 
     def _counts(self, action: str) -> HMMStats:
-        """The counts; refused if they are expectations."""
+        """Return the counts; NotAvailableError if they are expectations."""
         check_is_fitted(self, "classes_")
         if not self.exact_ or self.stats_ is None:
             raise NotAvailableError(
@@ -793,7 +793,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         sample_weight: ArrayLike | None,
         sequence_weight: ArrayLike | None,
     ) -> HMMStats:
-        """The counts of a batch with known states."""
+        """Return the counts of a batch with known states."""
         X, lengths = join(X, lengths)
         X, lengths = read_words(self.words_, self._arranged(X), lengths)
         rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, counts.emissions)

@@ -23,7 +23,7 @@ from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
 from deciban.families.parameters import Ranges
 from deciban.families.protocol import Family, Rule, set_input_tags
-from deciban.latent.hmm_inference import choose_family
+from deciban.latent.hmm import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array
@@ -315,7 +315,7 @@ class HMMClassifier(Answers, ClassifierMixin, FamilyParameters):
         return tags
 
     def _shared_family(self, rows: SequenceRows) -> Family:
-        """The family with the choices that all classes share: the scale of the prior, and the categories."""
+        """Return the family with the choices that all classes share: the scale of the prior, and the categories."""
         family = choose_family(rows, None, self.rule)
         if isinstance(family, Categorical) and family.categories is None and not family.joint:
             axis: Any = family.collect(rows.X, Members.one_group(rows.n)).labels["category"]

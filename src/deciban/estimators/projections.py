@@ -336,13 +336,13 @@ def _wanted(n: int | None, most: int, rows: str) -> int:
 
 
 def _fix_signs(vectors: Array) -> Array:
-    """Directions have no sign; make the largest entry of each positive."""
+    """Make the largest entry of each direction positive, because the sign of a direction is arbitrary."""
     largest = np.abs(vectors).argmax(axis=0)
     return vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
 def _within(covariance: Array) -> Array:
-    """A root of the inverse; raises an error that names the columns if there is none."""
+    """Return a root of the inverse covariance; SingularError with the names of the columns if there is none."""
     root, tolerance = whiten(covariance[None]), 64 * EPS * len(covariance)
     if root.pivot[0] > tolerance:
         return root.whitener[0]

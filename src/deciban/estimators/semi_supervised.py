@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -47,16 +46,13 @@ from deciban.families.parameters import COUNT, TOLERANCE, Ranges
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
-from deciban.latent.components import MixtureDensity
+from deciban.latent.components import MixtureDensity, WeightedRows
 from deciban.latent.gaussian_missing import with_gaps
-from deciban.latent.mixture_fit import WeightedRows
 from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration, total
-from deciban.model.candidates import first_of_near_equals
 from deciban.model.cross_fit import distinct, fit_calibration
-from deciban.model.folds import FOLDS, stratified
-from deciban.model.judge import left_out_blocks
+from deciban.model.judge import FOLDS, first_of_near_equals, left_out_blocks, stratified
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
@@ -224,7 +220,7 @@ class SemiSupervised(Answers, ClassifierMixin, FamilyParameters):
         return clone(self.classifier)
 
     def _run(self, task: SemiSupervisedEM) -> tuple[Estimate, em.Trace, float]:
-        """EM at the weight asked for, or at the one of lowest leave-one-out error."""
+        """Run EM at the weight given, or at the weight of lowest leave-one-out error."""
         label = "EM with unlabelled rows" if self.progress else None
         if self.unlabelled_weight != "loo":
             return *task.run(self.unlabelled_weight, self.max_iter, self.tol, label), float(self.unlabelled_weight)
@@ -425,11 +421,10 @@ class SemiSupervisedEM:
     rule: Rule
     prior: Array | None = None  # (K,) if it is given, not learnt
     scale: float = 1.0  # s
+    labelled: Stats = field(init=False)  # sums of the labelled rows, which no estimate changes
 
-    @cached_property
-    def labelled(self) -> Stats:
-        """Sums of the labelled rows, which no estimate changes."""
-        return self.family.collect(self.X, self.members)
+    def __post_init__(self) -> None:
+        self.labelled = self.family.collect(self.X, self.members)
 
     def run(
         self, factor: float, max_iter: int, tol: float, label: str | None = None, warn: bool = True
@@ -453,7 +448,7 @@ class SemiSupervisedEM:
             )
 
     def step(self, estimate: Estimate, factor: float) -> tuple[Estimate, float]:
-        """One EM step; returns the next estimate and the objective of the given one."""
+        """Make one EM step; return the next estimate and the objective of the given one."""
         density = estimate.density if self.scale == 1 else Tempered(estimate.density, self.scale)
         mixture = MixtureDensity(estimate.log_prior, density)
         found, total = self.unlabelled.expect(mixture, self.members.classes)
@@ -475,13 +470,13 @@ class SemiSupervisedEM:
             return Estimate(self.family.estimate(sums, self.rule), np.log(prior), counts, sums)
 
     def _labelled_log_likelihood(self, estimate: Estimate) -> float:
-        """Σ w log P(y) f(x|y) of the labelled rows."""
+        """Return Σ w log P(y) f(x|y) of the labelled rows."""
         own, w = self.members.codes, self.members.row_weights()
         scores = estimate.density.log_density(self.X)[np.arange(len(own)), own] + estimate.density.log_base(self.X)
         return float(w @ (scores + estimate.log_prior[own]))
 
     def left_out_losses(self, factor: float, max_iter: int, tol: float) -> tuple[Array, Array]:
-        """Log losses and errors of labelled rows, each by EM without the labelled rows of its fold, shape (n,) each.
+        """Return log losses and errors of labelled rows, (n,) each, by EM without the labelled rows of their folds.
 
         One scale and offsets are fitted to the scores first, because densities of dependent columns are overconfident.
         """
@@ -490,8 +485,8 @@ class SemiSupervisedEM:
         scores = np.full((n, self.members.K), np.nan)
         for k in np.unique(fold):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            part = replace(self, X=self.X[train], members=self.members.take(train))
             try:
+                part = replace(self, X=self.X[train], members=self.members.take(train))
                 estimate, _ = part.run(factor, max_iter, tol, warn=False)
                 scores[test] = estimate.density.log_density(self.X[test]) + estimate.log_prior
             except DecibanError:  # a class without rows outside the fold, under rule "ml"
@@ -522,7 +517,7 @@ def _recalibrated(clf: Any, predictor: Predictor, task: SemiSupervisedEM, batch:
 
 
 def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lack: Array) -> SemiSupervisedEM:
-    """EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
+    """Return EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
     known = clf.stats_.family
     family = clf.family_.resolve(known)  # EM holds the prior that the labelled rows gave
     table = Table.of(_safe_indexing(X, have))

@@ -1,1 +1,1 @@
-"""Hidden variables: one EM loop over any family."""
+"""Models with hidden variables, fitted by EM over any family: mixtures, hidden Markov models, Gaussians with gaps."""

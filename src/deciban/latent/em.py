@@ -139,7 +139,7 @@ def stepwise(
     weight: float,
     power: float,
 ) -> Sums:
-    """Move the sums `start` by each (batch, its weight) towards collect(batch, sums); `weight` is that of all rows."""
+    """Move the sums `start` towards collect(batch, sums), batch by batch; `weight` is the weight of all rows."""
     sums = start
     for t, (batch, batch_weight) in enumerate(batches):
         eta = (t + 2.0) ** -power
@@ -152,7 +152,7 @@ def check_em_rule(rule: Rule) -> None:
     check_rule(rule)
     if rule not in ("ml", "map"):
         raise HyperparameterError(
-            f"rule={rule!r}: EM maximises under 'ml' or 'map'; other rules are readings of the sums it ends with."
+            f"rule={rule!r}: EM maximises under 'ml' or 'map'; other rules apply to the sums at its end."
         )
 
 
@@ -196,7 +196,7 @@ class FrozenEstimate(Family[Any]):
         chosen : Family
             The family whose choices are kept.
         with_rows : bool
-            Whether rows are at hand, so that the estimate can be made again.
+            Whether the rows are given, so that the estimate can be made again.
 
         Returns
         -------

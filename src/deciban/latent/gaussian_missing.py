@@ -184,12 +184,12 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
 
     # -- EM ----------------------------------------------------------------------------------------------------------
     def _with_prior(self, sums: DiagonalStats | GaussianStats) -> GaussianWithGaps:
-        """The family with scale and mean of the prior from the observed values."""
+        """Return the family with scale and mean of the prior from the observed values."""
         own = replace(self, target="diagonal") if self.target == "tied" else self
         return Gaussian.resolve(Gaussian.choose(own, sums), sums)  # type: ignore[return-value]
 
     def _known(self, classes: Axis) -> NormalDensity:
-        """The frozen estimate of each of these classes; an estimate without classes serves all."""
+        """Return the frozen estimate of each of these classes; an estimate without classes serves all."""
         guess: Any = self.guess
         names = guess.labels["class"]
         if names.size == 1:
@@ -214,7 +214,7 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
         return Gaussian.estimate(self, sums, self.rule)  # type: ignore[return-value]
 
     def _fit(self, X: Array, members: Members) -> ExpectedStats:
-        """Expected sums at the end of EM."""
+        """Return the expected sums at the end of EM."""
         seen = collect_diagonal(X, members, Frame.given(self.origin, self.reach))
         if not seen.finite:  # the caller then raises the error that names the value
             second = np.full((*seen.first.shape, seen.first.shape[1]), np.nan)
@@ -246,7 +246,7 @@ def with_gaps(family: object, rule: Rule) -> GaussianWithGaps | None:
 
 
 def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:
-    """The start of EM: means and variances of the observed values, no correlations."""
+    """Return the start of EM: means and variances of the observed values, no correlations."""
     mean, scatter = seen.scatter()
     variance = scatter / np.maximum(seen.weight, 1.0)
     variance = np.where(variance > 0, variance, np.broadcast_to(otherwise, variance.shape))
@@ -266,7 +266,7 @@ def patterns(X: Array) -> Iterator[tuple[Array, Array, Array]]:
 
 
 def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats:
-    """Expected sums about the density's origin."""
+    """Return the expected sums about the density's origin."""
     K, D = density.shift.shape
     weight, first, second = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
     shares = members.matrix()
@@ -293,7 +293,7 @@ def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats
 
 
 def _regression(spread: Array, seen: Array, gap: Array, label: object) -> Array:
-    """Coefficients (seen, gap) of the expected missing values given the observed ones."""
+    """Return the coefficients (seen, gap) of the expected missing values given the observed ones."""
     try:
         return np.linalg.solve(spread[np.ix_(seen, seen)], spread[np.ix_(seen, gap)])
     except np.linalg.LinAlgError:
@@ -305,7 +305,7 @@ def _regression(spread: Array, seen: Array, gap: Array, label: object) -> Array:
 
 
 def _log_likelihood(X: Array, members: Members, density: NormalDensity) -> float:
-    """Σ w log f(observed values)."""
+    """Return Σ w log f(observed values)."""
     scores = density.log_density(np.asarray(X, dtype=float))
     shares = members.matrix()
     return float(shares.multiply(scores).sum() if members.shares is None else (shares * scores).sum())

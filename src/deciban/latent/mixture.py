@@ -28,10 +28,13 @@ from deciban.families.product import subset
 from deciban.families.protocol import Density, Family, Passes, Rows, Rule, replaced
 from deciban.latent import em
 from deciban.latent.components import (
+    ClassOfPart,
     MixtureDensities,
     MixtureDensity,
     MixtureStats,
     MixtureSums,
+    PartedRows,
+    WeightedRows,
     choose_component,
     choose_within,
     component_axis,
@@ -39,8 +42,7 @@ from deciban.latent.components import (
     free_parameters,
     mixture_log_prior,
 )
-from deciban.latent.fitted_mixture import FittedMixture
-from deciban.latent.mixture_fit import ClassOfPart, MixtureFit, PartedRows, Start, WeightedRows, check_start
+from deciban.latent.mixture_fit import FittedMixture, MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
@@ -245,7 +247,7 @@ class Mixture(em.FrozenEstimate):
 
     @staticmethod
     def of(weights: ArrayLike, components: Density) -> MixtureDensity:
-        """Mixture with known parameters.
+        """Return a mixture with known parameters.
 
         Parameters
         ----------
@@ -278,7 +280,7 @@ class Mixture(em.FrozenEstimate):
     def _rows(
         self, X: ArrayLike, sample_weight: ArrayLike | None, start: Start | None
     ) -> tuple[WeightedRows, Start | None]:
-        """Encoded rows of positive weight, with the component's choices made on all of them."""
+        """Return the encoded rows of positive weight, with the component's choices made on all of them."""
         block = self.component.encode(X, ())
         n = block.shape[0]
         weight = row_weights(sample_weight, n)
@@ -297,7 +299,7 @@ class Mixture(em.FrozenEstimate):
         return WeightedRows(component, block, weight), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
-        """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
+        """Return −log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
         whole = self.component.encode(X, ())
         n = whole.shape[0]
         weight = row_weights(sample_weight, n)
@@ -378,7 +380,7 @@ class Mixture(em.FrozenEstimate):
         return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
-        """Continue EM over all rows from the frozen estimate; classes that have none start anew.
+        """Continue EM over all rows from the frozen estimate; classes without one begin with a start.
 
         Parameters
         ----------
@@ -474,7 +476,7 @@ class Mixture(em.FrozenEstimate):
         return MixtureDensities(tuple(self._class_density(stats, name, rule) for name in names))
 
     def _class_density(self, stats: MixtureStats, name: object, rule: Rule) -> MixtureDensity:
-        """The mixture of one class; components share parameters within their class only."""
+        """Return the mixture of one class; components share parameters within their class only."""
         sums = stats.mixing.select("class", stats.non_empty(name))
         return estimate_mixture(self.component, sums, rule, self.pseudo_count)
 
@@ -505,7 +507,7 @@ class Mixture(em.FrozenEstimate):
         asked: Family | None = None,
         parts: PartedRows | None = None,
     ) -> MixtureSums:
-        """EM over the rows of one class, or over parts that begin with them; a frozen estimate is the start."""
+        """Run EM over the rows of one class, or over `parts` that begin with them; a frozen estimate is the start."""
         if len(rows) < self.n_components:
             raise InputError(
                 f"class {name!r} has {len(rows)} rows for {self.n_components} components. "
@@ -520,7 +522,7 @@ class Mixture(em.FrozenEstimate):
         return task.fit(names, start, self.n_starts, self.max_iter, self.tol, rng)[0]
 
     def _expect(self, X: Rows, members: Members, guess: MixtureStats) -> MixtureStats:
-        """Sums of one E-step under the frozen estimate."""
+        """Return the sums of one E-step under the frozen estimate."""
 
         def expect_class(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
             if not len(guess.positions(name)):
@@ -539,5 +541,5 @@ class Mixture(em.FrozenEstimate):
 
 
 def _one_component(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
-    """All rows in the first component."""
+    """Return the sums with all rows in the first component."""
     return rows.collect_shares(names.take(np.arange(1)), lambda begin, end: np.ones((end - begin, 1)))

@@ -1,11 +1,4 @@
-"""EM for one mixture and one set of rows: starts, E- and M-steps, and stepwise EM.
-
-    γ_nm ∝ π_m f(x_n|m)        N_m = Σ w γ_nm        the family's `collect` with members γ
-
-The general E-step takes a block of rows at a time, so that memory does not grow with the table. Large tables of numbers
-or word counts take a fused kernel: a normal log density is linear in [x, vech(xxᵀ)], and so are the sums that a
-Gaussian needs, so one matrix product scores a block of rows and another one collects it; a multinomial log density is
-linear in the counts. Both give the same sums up to rounding.
+"""EM for one mixture and one set of rows: starts, M-steps, stepwise EM, and the fitted mixture.
 
 A start is responsibilities drawn at random, or one model per seed row. Seed rows are spread out as k-means++ spreads
 its centres, for any family: a model estimated from one row and the prior takes the place of a centre, and the
@@ -18,13 +11,11 @@ Reference: Arthur & Vassilvitskii, k-means++: the advantages of careful seeding,
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban import kernels
@@ -34,267 +25,27 @@ from deciban.errors import (
     HyperparameterError,
     InputError,
     NoModeError,
+    NotAvailableError,
     SingularError,
 )
-from deciban.families.dirichlet import MultinomialDensity, log_coefficient
-from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, whiten
-from deciban.families.gaussian.family import Gaussian
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
-from deciban.families.multinomial import Multinomial, MultinomialStats
-from deciban.families.product import Product
-from deciban.families.protocol import Density, Family, LabelledPart, Passes, Rows, Rule
-from deciban.kernels.choice import compiled, one_thread
-from deciban.kernels.latent import feature_count, mixture_pass, sparse_mixture_pass
+from deciban.families.fitted import require_columns
+from deciban.families.product import BlockRows
+from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import (
     MixtureDensity,
     MixtureSums,
+    PartedRows,
+    WeightedRows,
     choose_within,
-    collect_under,
     estimate_mixture,
+    free_parameters,
     mixture_log_prior,
     open_within,
 )
-from deciban.read.tables import Table
+from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
-
-BLOCK_CELLS = 2**19  # numbers in a block of rows, or in its responsibilities
-LEAST_ROWS, MOST_ROWS = 256, 2**15  # rows in a block
-FAR = 1e6  # squared distance of a mean from the origin, in variances, above which expanding squares costs digits
-
-Coefficients = tuple[Array, Array, Array | None]  # weights (M, F), bias (M,), second-order terms that all m share
-
-
-class WeightedRows:
-    """Encoded rows to which a mixture is fitted, with their weights; it keeps what no estimate changes."""
-
-    def __init__(self, family: Family, X: Rows, weight: Array | None = None) -> None:
-        self.family = family  # of the components, with its choices made
-        self.X = X
-        self.weight = weight  # (n,), or None for 1 each
-        self._base: float | None = None
-
-    def __len__(self) -> int:
-        return int(self.X.shape[0])
-
-    @cached_property
-    def total_weight(self) -> float:
-        """Σ w."""
-        return float(len(self) if self.weight is None else self.weight.sum())
-
-    @cached_property
-    def log_coefficients(self) -> Array:
-        """Logarithms of the multinomial coefficients, shape (n, 2): two numbers whose sums over rows are exact."""
-        return log_coefficient(self.X)
-
-    def base(self, density: MixtureDensity) -> float:
-        """Return Σ w log_base(x); it is equal for all densities of the family."""
-        if self._base is None:
-            self._base = sum(float(np.sum(w * density.log_base(x))) for x, w in self.blocks(1))
-        return self._base
-
-    def take(self, rows: Array | slice) -> WeightedRows:
-        """Return some of the rows."""
-        return WeightedRows(self.family, self.X[rows], None if self.weight is None else self.weight[rows])
-
-    def blocks(self, M: int) -> Iterator[tuple[Rows, Array]]:
-        """Yield blocks of rows with their weights, for M numbers per row; a small table is one block."""
-        n = len(self)
-        width = max(M, 1 if sp.issparse(self.X) else self.X.shape[1])
-        size = int(np.clip(BLOCK_CELLS // width, LEAST_ROWS, MOST_ROWS))
-        for at in range(0, n, size):
-            rows = slice(at, min(at + size, n))
-            weight = np.ones(rows.stop - at) if self.weight is None else self.weight[rows]
-            yield (self.X if n <= size else self.X[rows]), weight
-
-    def expect(self, density: MixtureDensity, names: Axis) -> tuple[MixtureSums | None, float]:
-        """Return the sums and the log-likelihood under a density; no sums if a row has density 0."""
-        fused = fused_expectation(self, density, names)
-        if fused is not None:
-            return fused[0], fused[1] + self.base(density)
-        total, sums = 0.0, None
-        for x, w in self.blocks(names.size):
-            joint = density.log_joint(x)
-            total += float(w @ kernels.log_sum_exp(joint))
-            if not np.isfinite(total):
-                return None, total
-            shares = kernels.softmax(joint, out=joint)
-            shares *= w[:, None]
-            found = self.collect(x, shares, names, density)
-            sums = found if sums is None else sums + found
-        return sums, total + self.base(density)
-
-    def collect(self, x: Rows, shares: Array, names: Axis, density: MixtureDensity | None = None) -> MixtureSums:
-        """Return the sums of a block; families with hidden values of their own collect under the density too."""
-        under = None if density is None else density.components
-        sums = collect_under(self.family, x, Members.soft(shares, names), under)
-        return MixtureSums({"class": names}, shares.sum(axis=0), sums)
-
-    def collect_shares(self, names: Axis, shares: Callable[[int, int], Array]) -> MixtureSums:
-        """Return the sums under responsibilities shares(begin, end), not yet multiplied by the weights."""
-        sums: Any = None
-        begin = 0
-        for x, w in self.blocks(names.size):
-            found = self.collect(x, shares(begin, begin + len(w)) * w[:, None], names)
-            sums = found if sums is None else sums + found
-            begin += len(w)
-        return sums
-
-    def log_density(self, density: MixtureDensity) -> Array:
-        """Return log f(x), shape (n,), every constant included."""
-        blocks = [density.log_density(x)[:, 0] + density.log_base(x) for x, _ in self.blocks(1)]
-        return np.concatenate(blocks) if blocks else np.zeros(0)
-
-
-# -- rows in other places ----------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class EncodedPart:
-    """Encodes the rows of a part by a family whose choices are made."""
-
-    family: Family
-
-    def __call__(self, part: Any) -> WeightedRows:
-        table = Table.of(part)
-        given: Any = table if isinstance(self.family, Product) else table.pick()
-        return WeightedRows(self.family, self.family.encode(given, ()))
-
-
-@dataclass(frozen=True, eq=False)
-class PartExpectation:
-    """The E-step of a part."""
-
-    density: MixtureDensity
-    names: Axis
-
-    def __call__(self, rows: WeightedRows) -> tuple[MixtureSums | None, float]:
-        return rows.expect(self.density, self.names) if len(rows) else (None, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassOfPart:
-    """Takes the rows of one class from a part."""
-
-    family: Family
-    name: object
-
-    def __call__(self, part: LabelledPart) -> WeightedRows:
-        if part.rows is None or part.members is None or self.name not in part.members.classes.names:
-            return WeightedRows(self.family, np.zeros((0, 1)))
-        code = part.members.classes.names.index(self.name)
-        at = np.flatnonzero(part.members.codes == code)
-        weight = part.members.row_weights()[at]
-        return WeightedRows(self.family, part.rows[at], None if (weight == 1).all() else weight)
-
-
-def _weight_of(rows: WeightedRows) -> tuple[int, float]:
-    return len(rows), rows.total_weight
-
-
-class PartedRows:
-    """Rows in parts, for the passes of EM; only sums leave the place of a part."""
-
-    def __init__(self, family: Family, passes: Passes, rows_of: Callable[[Any], WeightedRows] | None = None) -> None:
-        self.family = family
-        self.passes = passes.kept(rows_of or EncodedPart(family))
-        self.size, self.total_weight = self.passes.total(_weight_of)
-
-    def __len__(self) -> int:
-        return int(self.size)
-
-    def expect(self, density: MixtureDensity, names: Axis) -> tuple[MixtureSums | None, float]:
-        """Return the sums and the log-likelihood under a density, as `WeightedRows.expect` does."""
-        sums, total = self.passes.total(PartExpectation(density, names))
-        return (sums if np.isfinite(total) else None), total
-
-
-# -- fused passes ------------------------------------------------------------------------------------------------------
-def fused_expectation(rows: WeightedRows, density: MixtureDensity, names: Axis) -> tuple[MixtureSums, float] | None:
-    """Return sums and log-likelihood without the base; None where the general pass must be taken."""
-    family, parts, X = rows.family, density.components, rows.X
-    if type(family) is Multinomial and isinstance(parts, MultinomialDensity) and sp.issparse(X):
-        return _fused_words(rows, density, names)
-    if type(family) is not Gaussian or sp.issparse(X) or not isinstance(parts, NormalDensity | DiagonalNormal):
-        return None
-    products = isinstance(parts, NormalDensity)
-    if family.keep == "full" and not products:  # the family collects products that this density does not need
-        return None
-    if not compiled(len(rows) * feature_count(X.shape[1], products) * names.size):
-        return None
-    coefficients = _normal(parts) if isinstance(parts, NormalDensity) else _diagonal(parts)
-    if coefficients is None:
-        return None
-    weights, bias, shared = coefficients
-    bias = bias + density.log_weights
-    counts, sums, total = mixture_pass(X, rows.weight, parts.origin, weights, bias, products)
-    if not np.isfinite(total):
-        return None  # a missing value, or a row too far away: the general pass raises the error or scores the row
-    D = X.shape[1]
-    if shared is not None:
-        total += float(shared @ sums[:, D:].sum(axis=0))
-    labels: dict[str, Any] = {"class": names, "feature": Axis.of(D)}
-    stats: GaussianStats | DiagonalStats
-    if products:
-        stats = GaussianStats(labels, counts, sums[:, :D], _square(sums[:, D:], D), parts.origin)
-    else:
-        stats = DiagonalStats(labels, np.repeat(counts[:, None], D, axis=1), sums[:, :D], sums[:, D:], parts.origin)
-    return MixtureSums({"class": names}, counts, stats), total
-
-
-def _normal(density: NormalDensity) -> Coefficients | None:
-    """Coefficients of [z, z_u z_v] from the precision Λ: Λμ, and −½Λ with off-diagonal entries doubled."""
-    D = density.shift.shape[1]
-    whitener, log_det = density.whitener, density.log_det
-    if whitener is None or log_det is None:
-        whitener, log_det, _ = whiten(density.scale)
-    root = whitener * np.sqrt(density.divisor[: len(whitener), None, None])
-    inner = np.einsum("kd,kde->ke", density.shift, np.broadcast_to(root, (density.K, D, D)))
-    far = (inner**2).sum(axis=1)
-    if not far.max(initial=0.0) < FAR:
-        return None
-    linear = np.einsum("ke,kde->kd", inner, np.broadcast_to(root, (density.K, D, D)))
-    bias = -0.5 * (far + log_det - D * np.log(density.divisor) + D * np.log(2 * np.pi))
-    u, v = np.triu_indices(D)
-    second = (root @ root.transpose(0, 2, 1))[:, u, v] * np.where(u == v, -0.5, -1.0)
-    return _joined(linear, second, bias)
-
-
-def _diagonal(density: DiagonalNormal) -> Coefficients | None:
-    """Coefficients of [z, z²]: μ/σ² and −½/σ²."""
-    variance, mean = density.variance, density.shift
-    if not (mean**2 / variance).max(initial=0.0) < FAR:
-        return None
-    bias = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=1)
-    return _joined(mean / variance, (-0.5 / variance)[: 1 if density.tied else None], bias)
-
-
-def _joined(linear: Array, second: Array, bias: Array) -> Coefficients:
-    """Join first- and second-order coefficients; second-order ones that all components share are not scored."""
-    if len(second) == 1 < len(linear):
-        return linear, bias, second[0]
-    return np.concatenate([linear, second], axis=1), bias, None
-
-
-def _square(triangles: Array, D: int) -> Array:
-    """Symmetric matrices from the products of columns u ≤ v."""
-    u, v = np.triu_indices(D)
-    second = np.empty((len(triangles), D, D))
-    second[:, u, v] = second[:, v, u] = triangles
-    return second
-
-
-def _fused_words(rows: WeightedRows, density: MixtureDensity, names: Axis) -> tuple[MixtureSums, float] | None:
-    X, components = rows.X, density.components
-    assert isinstance(components, MultinomialDensity)
-    if not compiled(X.nnz * names.size):
-        return None
-    counts, sums, more, total = sparse_mixture_pass(
-        X.data, X.indices, X.indptr, rows.weight, components.log_p, density.log_weights, rows.log_coefficients
-    )
-    if not np.isfinite(total):
-        return None
-    labels: dict[str, Any] = {"class": names, "word": Axis.of(X.shape[1])}
-    return MixtureSums({"class": names}, counts, MultinomialStats(labels, sums.T, counts, more)), total
-
 
 Start: TypeAlias = str | ArrayLike | MixtureDensity  # a name of STARTS, responsibilities (n, M), or a density
 
@@ -367,7 +118,7 @@ class MixtureFit:
     def stepwise(
         self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator, batch: int
     ) -> MixtureDensity:
-        """Stepwise EM: PASSES passes over the rows, in batches of a random order."""
+        """Run stepwise EM: PASSES passes over the rows, in batches of a random order."""
         with one_thread(0):
             first, _ = self.start(names, start, n_starts, rng)
             sums = _expect(self.rows.take(slice(0, batch)), first.density, first.names)
@@ -386,14 +137,14 @@ class MixtureFit:
 
     # -- steps -------------------------------------------------------------------------------------------------------
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
-        """One EM step; returns the next estimate and the objective of the given one."""
+        """Make one EM step; return the next estimate and the objective of the given one."""
         sums, total = self.all_rows.expect(estimate.density, estimate.names)
         if sums is None:
             return estimate, -np.inf
         return self.maximise(sums), total + self.log_prior(estimate)
 
     def maximise(self, sums: MixtureSums) -> Estimate:
-        """M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
+        """Make an M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
         try:
             family = choose_within(self.asked, self.rows.family, sums.components, self.rule)
             density = estimate_mixture(family, sums, self.rule, self.pseudo_count)
@@ -406,7 +157,7 @@ class MixtureFit:
         return Estimate(density, sums.labels["class"], sums, family)  # type: ignore[arg-type]
 
     def log_prior(self, estimate: Estimate) -> float:
-        """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
+        """Return the log prior that rule "map" adds to the log-likelihood, up to a constant."""
         if self.rule == "ml":
             return 0.0
         return mixture_log_prior(estimate.family or self.rows.family, estimate.density, self.pseudo_count)
@@ -446,7 +197,7 @@ class MixtureFit:
 
 
 def _expect(rows: WeightedRows | PartedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
-    """E-step; raises SingularError if a row has density 0 under every component."""
+    """Make an E-step; SingularError if a row has density 0 under every component."""
     sums, _ = rows.expect(density, names)
     if sums is None:
         raise SingularError(
@@ -456,7 +207,7 @@ def _expect(rows: WeightedRows | PartedRows, density: MixtureDensity, names: Axi
 
 
 def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -> MixtureDensity:
-    """Components that are each a model of one row, with rows chosen far from one another."""
+    """Return a mixture whose components are each a model of one row, with rows chosen far from one another."""
     M, n = names.size, len(rows)
     some = int(np.clip(CANDIDATE_NUMBERS // max(1, rows.X.shape[1]), 4 * M, CANDIDATES * M))
     pool = rng.choice(n, min(n, max(some, M)), replace=False, p=_probabilities(rows.weight))
@@ -476,7 +227,7 @@ def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -
 
 
 def given_sums(rows: WeightedRows, names: Axis, given: ArrayLike) -> MixtureSums:
-    """Sums under given responsibilities (n, M)."""
+    """Return the sums under given responsibilities (n, M)."""
     shares = np.asarray(given, dtype=float)
     if shares.shape != (len(rows), names.size):
         raise InputError(
@@ -495,7 +246,7 @@ def check_start(start: Start) -> None:
 
 
 def _models(family: Family, X: Rows, names: Axis | None = None) -> Density:
-    """One group per row, estimated from that row and the prior."""
+    """Return one group per row, estimated from that row and the prior."""
     names = names or Axis.of(X.shape[0])
     return family.estimate(family.collect(X, Members.hard(np.arange(names.size), names)), "mean")
 
@@ -507,3 +258,159 @@ def _probabilities(weight: Array | None) -> Array | None:
 def _drop_empty(sums: MixtureSums) -> MixtureSums:
     kept = np.flatnonzero(sums.counts > EMPTY * sums.counts.sum())
     return sums if len(kept) == len(sums.counts) else sums.select("class", kept)
+
+
+# -- the fitted mixture ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedMixture:
+    """A mixture and the sums at the end of EM; a value: learning returns another one.
+
+    Attributes
+    ----------
+    family : Family
+        Family of the components, with its choices made.
+    sums : MixtureSums
+        Sums of the last E-step; every rule reads them.
+    rule : {"ml", "map"}
+        Rule under which EM maximised, the default of every method.
+    pseudo_count : float
+        Dirichlet prior of the weights.
+    trace : Trace
+        Objective after each iteration.
+    criteria : dict of {int: float}
+        Criterion for each number of components, if that number was chosen.
+    """
+
+    family: Any
+    sums: MixtureSums
+    rule: Rule
+    pseudo_count: float
+    trace: em.Trace
+    criteria: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def stats(self) -> Any:
+        """Statistics of the family, one group for each component."""
+        return self.sums.components
+
+    @property
+    def counts(self) -> Array:
+        """Expected number of rows of each component, shape (M,)."""
+        return self.sums.counts
+
+    @property
+    def n_components(self) -> int:
+        """Number of components; smaller than requested if components lost all their rows."""
+        return len(self.sums.counts)
+
+    def density(self, rule: Rule | None = None) -> MixtureDensity:
+        """Return the mixture's density under a rule."""
+        return estimate_mixture(self.family, self.sums, rule or self.rule, self.pseudo_count)
+
+    def validate(self) -> None:
+        """Raise an error if the density cannot be estimated, or does not have the components of the sums."""
+        if self.density().K != 1 or len(self.weights) != len(self.sums.counts):
+            raise InputError("the family of a mixture does not fit its sums.")
+
+    @property
+    def weights(self) -> Array:
+        """Probability of each component, shape (M,)."""
+        return np.exp(self.density().log_weights)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def predict_proba(self, X: ArrayLike, rule: Rule | None = None) -> Array:
+        """Return the responsibilities, shape (n, M): the probability of each component given the row."""
+        return np.concatenate([np.zeros((0, self.n_components)), *map(kernels.softmax, self._log_joints(X, rule))])
+
+    def predict(self, X: ArrayLike, rule: Rule | None = None) -> Array:
+        """Return the most probable component of each row, shape (n,)."""
+        blocks = (joint.argmax(axis=1) for joint in self._log_joints(X, rule))
+        return np.concatenate([np.zeros(0, dtype=np.intp), *blocks])
+
+    def _log_joints(self, X: ArrayLike, rule: Rule | None) -> Iterator[Array]:
+        """Return the log π_m f(x|m) of each block of rows, shape (rows, M)."""
+        density = self.density(rule)
+        return (density.log_joint(x) for x, _ in self._rows(X).blocks(self.n_components))
+
+    def log_density(self, X: ArrayLike, rule: Rule | None = None) -> Array:
+        """Return log f(x), shape (n,)."""
+        return self._rows(X).log_density(self.density(rule))
+
+    def sample(self, n: int, random_state: np.random.Generator | int | None = None) -> Rows:
+        """Draw n rows; of a product with named columns, a dict of columns."""
+        rows = self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
+        return rows.by_name(self.family.keys) if isinstance(rows, BlockRows) else rows
+
+    # -- criteria ----------------------------------------------------------------------------------------------------
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: those of the components, and M − 1 weights."""
+        return free_parameters(self.family, self.stats) + self.n_components - 1
+
+    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the Bayesian information criterion −2 log L + p log n; lower is better."""
+        total, n = self._log_likelihood(X, sample_weight)
+        return -2 * total + self.n_parameters * float(np.log(n))
+
+    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the Akaike information criterion −2 log L + 2p; lower is better."""
+        return -2 * self._log_likelihood(X, sample_weight)[0] + 2 * self.n_parameters
+
+    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the integrated completed likelihood, BIC + 2 × entropy of the responsibilities; lower is better."""
+        rows, density, entropy = self._rows(X, sample_weight), self.density(), 0.0
+        for x, w in rows.blocks(self.n_components):
+            log_share = kernels.log_softmax(density.log_joint(x))
+            share = np.exp(log_share)
+            entropy -= float(w @ (share * np.where(share > 0, log_share, 0.0)).sum(axis=1))
+        return self.bic(X, sample_weight) + 2 * entropy
+
+    def _log_likelihood(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[float, float]:
+        """Return the total log-likelihood and total weight."""
+        rows = self._rows(X, sample_weight)
+        scores = rows.log_density(self.density())
+        return float(scores.sum() if rows.weight is None else rows.weight @ scores), rows.total_weight
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+    def learn(
+        self, X: ArrayLike, sample_weight: ArrayLike | None = None, *, step: float | None = None
+    ) -> FittedMixture:
+        """Add the sums of more rows, collected under the present estimate (stepwise EM).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame
+            Rows to learn.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+        step : float in (0, 1], optional
+            Step size: the sums move this far towards those of the new rows. With None rows are added, and each row
+            counts once.
+
+        Returns
+        -------
+        FittedMixture
+            The mixture with the new sums.
+        """
+        if step is not None and not 0 < step <= 1:
+            raise HyperparameterError(f"learn(step={step}): the step must be > 0 and at most 1.")
+        rows = self._rows(X, sample_weight)
+        self.family.check(rows.X, (), learning=True)
+        found, _ = rows.expect(self.density(), self.sums.labels["class"])  # type: ignore[arg-type]
+        if found is None:
+            raise NotAvailableError("some rows have density 0 under every component. Refit with them, by rule 'map'.")
+        if step is not None:
+            found = found * (step * self.counts.sum() / rows.total_weight)
+        return replace(self, sums=(self.sums if step is None else self.sums * (1 - step)) + found)
+
+    def unlearn(self, *_: object) -> None:
+        """Raise NotAvailableError: the sums depend on the estimate under which they were collected."""
+        raise NotAvailableError(em.NOT_EXACT)
+
+    def _rows(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> WeightedRows:
+        require_columns(self.family, self.stats, X)
+        block = self.family.encode(X, (), self.stats)
+        return WeightedRows(self.family, block, row_weights(sample_weight, block.shape[0]))
+
+    def __repr__(self) -> str:
+        return f"FittedMixture({self.n_components} × {type(self.family).__name__}, {self.trace!r})"

@@ -3,11 +3,13 @@
 Sequences come as one table with `lengths`, or as a list of sequences; states are known, unknown or partly known. Passes
 over them work on pieces of bounded size. If rows are one column of categories, each category is scored once and looked
 up at every step, and expected visits are counted per category, which is all that the family's sums need.
+
+Words that are many and different are read as themselves, or by their ending and shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, WeightError, shortlist
+from deciban.families.categorical import Categorical
 from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
 from deciban.latent.components import collect_under
@@ -28,6 +31,7 @@ from deciban.read.numbers import row_weights
 from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members, Stats
 from deciban.statistics.members import collect_checked
+from deciban.text.word_shapes import MANY_WORDS, WordFeatures
 
 SequenceInput: TypeAlias = ArrayLike | Sequence[ArrayLike]  # one table, or a list of sequences
 
@@ -105,7 +109,7 @@ class Sequences:
         return Sequences(np.minimum(self.ends[:count], most), self.weight[:count])
 
     def parts(self, size: int) -> list[list[Group]]:
-        """Groups of pieces of at most `size` rows, divided into parts by position alone."""
+        """Return the groups of pieces of at most `size` rows, divided into parts by position alone."""
         groups = self._groups(size)
         count = max(1, min(PARTS, self.n // PART_ROWS, len(groups)))
         cuts = np.linspace(0, self.n, count + 1)[1:-1]
@@ -261,7 +265,7 @@ def are_lengths(y: Any, X: SequenceInput) -> bool:
 
 
 def number_of_columns(table: Any) -> int:
-    """Number of columns of the rows of all sequences; 1 for plain values."""
+    """Return the number of columns of the rows of all sequences; 1 for plain values."""
     if hasattr(table, "shape"):
         return int(table.shape[1]) if len(table.shape) > 1 else 1
     first = next(iter(table), None)
@@ -269,7 +273,7 @@ def number_of_columns(table: Any) -> int:
 
 
 def names_of(table: Any) -> list[str] | None:
-    """Names of the columns of a frame; None of other input, or where a name is no text."""
+    """Return the names of the columns of a frame; None of other input, or where a name is no text."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     names = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
     return names if names and all(isinstance(name, str) for name in names) else None
@@ -340,7 +344,7 @@ class Symbols:
     rows: Codes  # (P, 1)  one row for each
 
     def spread(self, values: Array) -> Array:
-        """Table (size + 1, …) of values at their positions; 0 elsewhere and, in the last row, for missing."""
+        """Return a table (size + 1, …) of values at their positions; 0 elsewhere, and in the last row, for missing."""
         table = np.zeros((self.size + 1, *values.shape[1:]))
         table[self.positions] = values
         return table
@@ -348,7 +352,7 @@ class Symbols:
 
 @dataclass(eq=False)
 class SequenceRows:
-    """Encoded rows of sequences and their known states; it keeps what no estimate changes."""
+    """Encoded rows of sequences and their known states; it caches what does not depend on estimates."""
 
     family: Family
     X: Rows
@@ -362,7 +366,7 @@ class SequenceRows:
         return self.sequences.n
 
     def parts(self, size: int) -> list[list[Group]]:
-        """Parts of pieces of at most `size` rows; the last division is kept, since every iteration asks for it."""
+        """Return parts of pieces of at most `size` rows; the last division is cached for the next iteration."""
         if self._parts is None or self._parts[0] != size:
             self._parts = size, self.sequences.parts(size)
         return self._parts[1]
@@ -380,7 +384,7 @@ class SequenceRows:
         return SequenceRows(self.family, self.X[rows], Sequences.of(None, len(rows)), weight, states)
 
     def check(self) -> None:
-        """Let the family name the first value that it cannot learn; refuse rows that are all missing."""
+        """Have the family report the first value that it cannot learn; refuse rows that are all missing."""
         some = False
         for lo in range(0, self.n, BLOCK):
             block = self.X[lo : lo + BLOCK]
@@ -411,13 +415,13 @@ class SequenceRows:
         return Symbols(index, positions, size, Codes(positions[:, None], X.names))
 
     def table(self, emissions: Density) -> tuple[Array, Array]:
-        """Log densities (size + 1, S) and their base (size + 1,) of every category."""
+        """Return the log densities (size + 1, S) and their base (size + 1,) of every category."""
         assert self.symbols is not None
         logs, base = _scores(emissions, self.symbols.rows)
         return self.symbols.spread(logs), self.symbols.spread(base)
 
     def scores(self, emissions: Density, lo: int, hi: int) -> tuple[Array, Array]:
-        """Log densities (hi − lo, S) and their base, multiplied by the weights; −inf for states known to be wrong."""
+        """Return weighted log densities (hi − lo, S) and their base; −inf for states that are known to be wrong."""
         X = self.X[lo:hi]
         missing = _missing(X)
         if missing is None:
@@ -439,7 +443,7 @@ class SequenceRows:
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def collect(self, shares: Array, states: Axis, lo: int, hi: int, emissions: Density | None = None) -> Stats:
-        """The family's sums of rows lo … hi under the posteriors of their states, and under their emissions."""
+        """Return the family's sums of rows lo … hi under the posteriors of their states, and under their emissions."""
         X = self.X[lo:hi]
         if self.weight is not None:
             shares = shares * self.weight[lo:hi, None]
@@ -449,7 +453,7 @@ class SequenceRows:
         return collect_under(self.family, X, Members.soft(shares, states), emissions)
 
     def known(self, states: Axis) -> tuple[Rows, Members]:
-        """The rows that have a known state and some value, and their states."""
+        """Return the rows that have a known state and some value, and their states."""
         codes = self.states
         assert codes is not None
         kept = codes >= 0
@@ -465,11 +469,11 @@ class SequenceRows:
         return self.X[np.flatnonzero(kept)], Members.hard(codes[kept], states, None if weight is None else weight[kept])
 
     def collect_known(self, states: Axis) -> Stats:
-        """The family's sums of the rows with known states."""
+        """Return the family's sums of the rows with known states."""
         return collect_checked(self.family, *self.known(states), ())
 
     def collect_visits(self, visits: Array, states: Axis, emissions: Density) -> Stats:
-        """The family's sums from the expected visits of every category, shape (size + 1, S)."""
+        """Return the family's sums from the expected visits of every category, shape (size + 1, S)."""
         assert self.symbols is not None
         members = Members.soft(visits[self.symbols.positions], states)
         return collect_under(self.family, self.symbols.rows, members, emissions)
@@ -481,7 +485,7 @@ def _scores(emissions: Density, X: Rows) -> tuple[Array, Array]:
 
 
 def _missing(X: Rows) -> Array | None:
-    """Which rows have no value, shape (n,); None if every row has one."""
+    """Return which rows have no value, shape (n,); None if every row has one."""
     if isinstance(X, Codes):
         gaps = X.values < 0
     elif isinstance(X, np.ndarray) and X.dtype.kind == "f":
@@ -493,3 +497,37 @@ def _missing(X: Rows) -> Array | None:
         return None
     whole: Array = np.asarray(gaps.all(axis=1)) if X.shape[1] else np.zeros(len(X), dtype=bool)
     return whole if whole.any() else None
+
+
+# -- sequences of words ------------------------------------------------------------------------------------------------
+def features_of(
+    family: Family | Mapping[Any, Family], X: SequenceInput, lengths: ArrayLike | None
+) -> WordFeatures | None:
+    """Return the features of words, if X holds many different words and the family is a plain Categorical."""
+    if type(family) is not Categorical or repr(family) != repr(Categorical()):
+        return None
+    words, sizes = _words(X, lengths)
+    if not isinstance(words, list | np.ndarray) or any(not isinstance(word, str) for word in words):
+        return None
+    return WordFeatures.of(_sentences(words, sizes)) if len(set(words)) >= MANY_WORDS else None
+
+
+def read_words(features: WordFeatures | None, X: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
+    """Return rows of word, ending and shape in the place of words, and the lengths; all as given without features."""
+    if features is None:
+        return X, lengths
+    words, sizes = _words(X, lengths)
+    return features.rows(_sentences(words, sizes)), sizes
+
+
+def _words(X: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
+    """Return the words of all sequences, one after the other, and their lengths."""
+    table, sizes = join(X, lengths)
+    one_column = isinstance(table, np.ndarray) and table.ndim == 2 and table.shape[1] == 1
+    return table[:, 0] if one_column else table, sizes
+
+
+def _sentences(words: Any, sizes: ArrayLike | None) -> list[Any]:
+    """Return the words of each sequence."""
+    ends = Sequences.of(sizes, len(words)).ends.tolist() if len(words) else []
+    return [words[a:b] for a, b in pairwise([0, *ends])]

@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 def one_model(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method that reads the model several times: all of it sees the same model, also while others learn."""
+    """Decorate a method that reads the model several times: a call uses one model, also while other threads learn."""
 
     @wraps(method)
     def answered(*args: P.args, **kwargs: P.kwargs) -> R:

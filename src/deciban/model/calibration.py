@@ -46,7 +46,7 @@ Form = Literal[
 WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
 ROWS_OF_SCALES = MOST_ROWS  # rows to which the scales are fitted that all words of a block share
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see scale_fit
-ROWS_PER_BLOCK_SCALE = 1.5  # with fewer, blocks have one scale for all beside the weights of parts
+ROWS_PER_BLOCK_SCALE = 1.5  # with fewer rows for each block, blocks share one scale where parts have weights
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
@@ -75,13 +75,13 @@ class Calibration:
     ) -> Calibration:
         """Fit a calibrator of log-likelihoods to the true classes; the result does not contain a prior.
 
-        With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
-        "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
-        then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
-        away, "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the
-        parts of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have
-        them, under weaker and weaker penalties. The steps towards scales of words begin at those of `near`, a fit
-        of similar scores.
+        With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With "length"
+        and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is then best
+        at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" removes all evidence,
+        "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the parts
+        of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have them,
+        under weaker and weaker penalties. The steps towards scales of words begin at those of `near`, a fit of similar
+        scores.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty
@@ -227,7 +227,7 @@ class Calibration:
         return {"length-aware": "length", "blockwise": "blocks"}.get(self.calibrator.kind, self.calibrator.kind)
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
-        """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
+        """Return calibrated log-likelihoods, shape (n, K); classes that are newer than the fit have offset 0."""
         return self.apply_rescaled(self.rescaled(scores), lengths, classes)
 
     @staticmethod

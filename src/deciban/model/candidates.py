@@ -4,38 +4,46 @@ A family offers lines of candidates, along which the loss falls and then rises; 
 Candidates are judged on a sample of the first rows, as the classifier would use them: calibrated. A small sample
 selects the best of each line, and a larger one the best of the best two lines, unless the small sample shows a clear
 difference. Of candidates whose losses differ by no more than the standard error of the difference, the first is taken:
-along a line that with the stronger prior, of lines that which the family names first. Kinds of features, and candidates
-near the best, are compared by nested losses (`model/features.py`).
+along a line that with the stronger prior, of lines that which the family names first.
+
+Kinds of features, such as words, pairs of words and runs of characters, are compared by nested losses, since features
+that repeat each other gain more than others from a scale for each. So are pseudo-counts, and how they are spread: with
+such scales the best ones are not those of a common scale. Folds are subtracted from the sums: scales of many features
+that were fitted to leave-one-out scores of the full sums contain the labels of the judged rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from deciban.errors import DecibanError
-from deciban.evidence.scores import log_posterior
+from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
+from deciban.families.word_scores import FoldedSource, HasFoldedWords
 from deciban.kernels.choice import one_thread
-from deciban.model.calibration import shares
-from deciban.model.judge import left_out_prior
+from deciban.model.calibration import BY_WORD, Calibration, shares
+from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
+from deciban.model.judge import FOLDS, finalists_of, first_of_near_equals, left_out_prior, stratified
+from deciban.model.model import Lesson, Model, Reader, collect
+from deciban.model.predictor import Predictor, block_lengths
+from deciban.read.batches import Batch
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import chosen_rows
-from deciban.read.tables import HEAD
+from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 
 C = TypeVar("C")
 
 SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
-FINALISTS = 2
-CLEARLY_WORSE = 5.0  # standard errors by which a candidate is worse that a larger sample need not judge
-LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not kept while another line is judged
+LARGE_SUMS = 2**22  # sums of a line that have more numbers are dropped before another line is judged
 
 
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule, by_word: bool = True) -> Family[Any]:
@@ -80,8 +88,6 @@ def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge, by_word: bool = 
     alone = sum(len(places) for places in best) == len(lines) == 1 == len(lines[0])
     if lines[0][0].calibration != "features" or alone or (len(kinds) == 1 and not by_word):
         return best[0][0].candidate
-    from deciban.model.features import best_by_nested_losses  # imports this module
-
     return best_by_nested_losses(best, judge.X, judge.members, judge.rule, by_word)
 
 
@@ -101,7 +107,7 @@ def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
     """Return the best candidate of lines with the same features, and those of other lines that read the same sums."""
     best = [judge.best(line) for line in lines]
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
-    # the sums of the last line are at hand: judge it first
+    # reversed, so that the cached sums of the last line are reused
     losses = [judge.large_sample_losses(one) for one in reversed(finalists)][::-1]
     at = first_of_near_equals(range(len(finalists)), losses)
     winner = taken = finalists[at]
@@ -113,46 +119,8 @@ def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
     return [taken.place, *others]
 
 
-# -- comparisons -------------------------------------------------------------------------------------------------------
-def finalists_of(losses: Sequence[Array]) -> list[int]:
-    """Return which candidates a larger sample may put first, by losses (n,) of the same rows.
-
-    >>> even, odd = np.tile([0.1, 0.3], 50), np.tile([0.3, 0.08], 50)
-    >>> finalists_of([even, odd]), finalists_of([even, even - 0.01])
-    ([0, 1], [1])
-    """
-    limit = sorted(each.mean() for each in losses)[:FINALISTS][-1]
-    least = min(losses, key=lambda each: each.mean())
-    return [
-        at for at, each in enumerate(losses) if each.mean() <= limit and not clearly_worse(each, least, CLEARLY_WORSE)
-    ]
-
-
-def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
-    """Return the first candidate that is not worse than the best by a standard error, by losses (n,) of the same rows.
-
-    >>> even, odd = np.tile([0.1, 0.3], 50), np.tile([0.3, 0.08], 50)
-    >>> first_of_near_equals("ab", [even, odd]), first_of_near_equals("ab", [even, even - 0.1])
-    ('a', 'b')
-    """
-    least = min(losses, key=lambda each: each.mean())
-    for candidate, own in zip(candidates, losses):
-        if not clearly_worse(own, least, 1.0):
-            return candidate
-    return candidates[int(np.argmin([own.mean() for own in losses]))]
-
-
-def clearly_worse(losses: Array, least: Array, errors: float) -> bool:
-    """Whether losses are above the least by more than so many standard errors of the difference."""
-    with np.errstate(invalid="ignore"):
-        above = np.where(losses == least, 0.0, losses - least)  # both may be infinite
-    if not np.isfinite(above).all():
-        return True
-    return bool(above.mean() > errors * above.std() / np.sqrt(len(above)))
-
-
 def downhill(line: Sequence[C], loss: Callable[[C], float], start: int = 1) -> list[float]:
-    """Return the losses met on the way from a candidate, the second, to the least one, and on its other side.
+    """Return the losses computed from the candidate `start` downhill to the least one, and one step beyond it.
 
     >>> downhill([5, 3, 2, 1, 4], float), downhill([1, 3, 5], float)
     ([3.0, 2.0, 1.0, 4.0], [3.0, 5.0, 1.0])
@@ -173,7 +141,7 @@ def downhill(line: Sequence[C], loss: Callable[[C], float], start: int = 1) -> l
 
 # -- judging -----------------------------------------------------------------------------------------------------------
 class Calibrator(Protocol):
-    """Maps scores (n, K), of rows with so many events, to calibrated scores."""
+    """Maps scores (n, K), of rows with the numbers `lengths` of events, to calibrated scores."""
 
     def apply(self, log_likelihood: Any, lengths: Any = None) -> Array:
         """Return calibrated scores."""
@@ -206,7 +174,7 @@ class Judged:
 
 @dataclass(eq=False)
 class Judge:
-    """Calibrated leave-one-out log losses of candidates on a sample of rows; mutable: it keeps the sums of lines."""
+    """Calibrated leave-one-out log losses of candidates on a sample of rows; mutable: it caches the sums of lines."""
 
     X: Rows
     members: Members
@@ -221,19 +189,19 @@ class Judge:
         self.weight, codes = weight, self.members.codes
         self.log_prior = left_out_prior(self.members.weights(), codes, weight)  # (n, K) without the row itself
         self.shares = shares(codes[self.small], self.members.K)
-        # a class whose only row is left out is unknown under every candidate: such rows judge nothing
-        self.told = np.bincount(codes, minlength=self.members.K)[codes] > 1
+        # a class whose only row is left out has probability 0 under every candidate: such rows are not used
+        self.usable = np.bincount(codes, minlength=self.members.K)[codes] > 1
 
     def best(self, line: Sequence[Any]) -> Judged:
         """Return the best candidate of a line, on the small sample and calibrated on it."""
         scores, lengths = self._scores(line[0]), self._lengths(line[0])
-        codes, told = self.members.codes[self.small], self._told(self.small)
+        codes, usable = self.members.codes[self.small], self._usable(self.small)
         judged: dict[int, Judged] = {}
 
         def loss(at: int) -> float:
             left_out = scores(line[at], self.small)
-            counted = None if lengths is None else lengths[self.small][told]
-            calibrator = self.last = _fitted(left_out[told], codes[told], counted, self.shares, self.last)
+            counted = None if lengths is None else lengths[self.small][usable]
+            calibrator = self.last = _fitted(left_out[usable], codes[usable], counted, self.shares, self.last)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -251,22 +219,22 @@ class Judge:
             scores[~seen] = self._scores(judged.candidate)(judged.candidate, self.large[~seen])
         return self._losses(judged.calibrator, scores, self.large, judged.lengths)
 
-    def _told(self, rows: Array) -> Array:
-        """Return which of the rows judge, shape (m,) of bool; all, if no class has two rows."""
-        told = self.told[rows]
-        return told if told.any() else np.ones(len(told), bool)
+    def _usable(self, rows: Array) -> Array:
+        """Return which rows can be used, shape (m,): those whose class has another row; all, if no class has two."""
+        usable = self.usable[rows]
+        return usable if usable.any() else np.ones(len(usable), bool)
 
     def _lengths(self, candidate: Any) -> Array | None:
         counts = ability(candidate, Counts)
         return None if counts is None else np.maximum(1.0, counts.lengths(self.X))
 
     def _losses(self, calibrator: Calibrator, scores: Array, rows: Array, lengths: Array | None) -> Array:
-        """Return −log P(label) of each row that judges, times its weight over the mean weight, shape (m,)."""
+        """Return −log P(label) of each row that can be used, times its weight over the mean weight, shape (m,)."""
         codes, weight = self.members.codes[rows], self.weight[rows]
         calibrated = calibrator.apply(scores, None if lengths is None else lengths[rows])
         log_p = log_posterior(calibrated, self.log_prior[rows])[np.arange(len(weight)), codes]
-        told = self._told(rows)
-        return -log_p[told] * (weight[told] / weight[told].mean())
+        usable = self._usable(rows)
+        return -log_p[usable] * (weight[usable] / weight[usable].mean())
 
     def _scores(self, candidate: Any) -> LeftOutScores:
         """Return f(candidate, rows) of the candidate's line; the sums of other lines are dropped if they are large."""
@@ -289,3 +257,135 @@ def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, ne
         return LengthAware.fit_from(scores, codes, lengths, prior, near if isinstance(near, LengthAware) else None)
     except DecibanError:
         return Uncalibrated()
+
+
+# -- nested losses, with a scale for each feature ----------------------------------------------------------------------
+KIND_ROWS = 8_000  # rows by which kinds of features are compared: fewer underestimate the gain of pairs of words
+NEIGHBOUR_ROWS = 4_000  # rows by which pseudo-counts are compared
+ENOUGH_ROWS = 1_000  # with fewer rows, pseudo-counts are those of the least loss under a common scale
+LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
+
+
+def best_by_nested_losses(
+    kinds: Sequence[Sequence[Place]], X: Rows, members: Members, rule: Rule, by_word: bool = True
+) -> Any:
+    """Return the best candidate, given the best ones of each kind of features under a common scale.
+
+    The candidates of each kind are compared, then the kinds, and then the neighbours of the best one in its line. A
+    candidate that was best under a common scale is replaced only by one that is better by one paired standard error.
+    Without `by_word`, a common scale will be used, so that kinds alone are compared.
+    """
+    judge = NestedJudge(X, members, rule)
+    if len(members) < ENOUGH_ROWS or not by_word:
+        return judge.best_kind([places[0] for places in kinds]).candidate
+    best = judge.best_kind([judge.first_of_near_equals(places) for places in kinds])
+    met = {best.at: best}
+
+    def loss(at: int) -> float:
+        met[at] = best._replace(at=at)
+        return judge.loss(met[at])
+
+    if len(best.line) > 1 and np.isfinite(judge.loss(best)):
+        downhill(range(len(best.line)), loss, best.at)
+    return judge.first_of_near_equals([met[at] for at in sorted(met, key=lambda at: abs(at - best.at))]).candidate
+
+
+@dataclass(eq=False)
+class NestedJudge:
+    """Compares candidates by nested losses; mutable: it caches losses and samples of rows."""
+
+    X: Rows
+    members: Members
+    rule: Rule
+    found: list[tuple[Place, int, Array | None]] = field(default_factory=list)  # with the number of rows
+    samples: dict[int, Sample] = field(default_factory=dict)  # by the number of rows
+
+    def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
+        """Return the losses on at most `most` rows; None where folds have too few rows."""
+        for other, rows, losses in self.found:
+            if other.line is place.line and other.at == place.at and rows == most:
+                return losses
+        if most not in self.samples:
+            self.samples[most] = Sample(self.X, self.members, self.rule, most)
+        losses = nested_losses(place.candidate, self.samples[most])
+        self.found.append((place, most, losses))
+        return losses
+
+    def loss(self, place: Place) -> float:
+        """Return the mean loss; infinite where folds have too few rows."""
+        losses = self.losses(place)
+        return np.inf if losses is None else float(losses.mean())
+
+    def first_of_near_equals(self, places: Sequence[Place]) -> Place:
+        """Return the first place that is not worse than the best by a standard error."""
+        if len(places) == 1:
+            return places[0]
+        losses = [self.losses(place) for place in places]
+        known = [each for each in losses if each is not None]
+        return places[0] if len(known) < len(places) else first_of_near_equals(places, known)
+
+    def best_kind(self, places: Sequence[Place]) -> Place:
+        """Return the place whose features predict labels best; the first, if others gain little."""
+        if len(places) == 1:
+            return places[0]
+        losses = [self.losses(place, KIND_ROWS) for place in places]
+        known = [each for each in losses if each is not None]
+        if len(known) < len(places):
+            return places[0]
+        return first_of_near_equals(places, [known[0], *(each + LEAST_GAIN for each in known[1:])])
+
+
+class Sample:
+    """Rows by which candidates are compared, in folds; mutable: candidates with the same sums share those of folds.
+
+    At most `most` of the rows are fitted; as many of the five folds are judged as make up a fifth of `most` rows.
+    """
+
+    def __init__(self, X: Rows, members: Members, rule: Rule, most: int) -> None:
+        at = chosen_rows(len(members), most)
+        self.rows, self.members, self.rule = X[at], members.take(at), rule
+        fold = stratified(self.members.codes)
+        self.fold = np.where(fold < min(FOLDS, ceil(most / len(fold))), fold, -1)  # (n,) −1: its fold is not judged
+        self.classes = self.members.classes.names
+        self.log_prior = log_probability(shares(self.members.codes, self.members.K))  # (K,)
+        self.source: tuple[Family[Any], FoldedSource] | None = None  # of the last candidate
+        self.last: Calibration | None = None  # of the last candidate, which is near that of the next one
+
+    def folds(self, family: Family[Any]) -> Iterator[Fold]:
+        """Yield the scores of each fold that is judged, and leave-one-out scores of the other rows."""
+        words = ability(family, HasFoldedWords)
+        if words is None:
+            return self._by_subtraction(family)
+        if self.source is None or not family.same_sums(self.source[0]):  # type: ignore[attr-defined]
+            source = words.folded_words(None, self.rows, self.members, self.rule)
+            if source is None:
+                return self._by_subtraction(family)
+            self.source = family, source
+        return folds_of_words(self.source[1], family, self.fold)
+
+    def _by_subtraction(self, family: Family[Any]) -> Iterator[Fold]:
+        columns, n = ("text",), len(self.members.codes)
+        stats = collect(family, self.rows, self.members, columns)
+        model = Model(family, stats, Reader(columns), self.rule, family, ())
+        lesson = Lesson(Batch(Table.of(np.zeros((n, 1))), None), self.rows, self.members)
+        number = int(self.fold.max()) + 1
+        return folds_by_subtraction(Predictor(model), lesson, stratified(self.members.codes), number)
+
+
+def nested_losses(family: Family[Any], sample: Sample) -> Array | None:
+    """Return the log losses of rows in folds, each calibrated on the other rows; None where a fold cannot be fitted."""
+    codes, lengths, losses = sample.members.codes, block_lengths(family, sample.rows), []
+    try:
+        for fold in sample.folds(family):
+            train, test = ([None if each is None else each[at] for each in lengths] for at in (fold.train, fold.test))
+            given = sample.classes, float(len(codes))
+            made = Calibration.fit(BY_WORD, fold.left_out, codes[fold.train], train, *given, "words", sample.last)
+            sample.last = made
+            log_p = log_posterior(made.apply(fold.scores, test, sample.classes), sample.log_prior)
+            own = codes[fold.test]
+            # without its only row, a class has probability 0 under every kind
+            losses.append(-log_p[np.arange(len(own)), own][np.bincount(codes)[own] > 1])
+    except DecibanError:  # too few rows of a class
+        return None
+    judged = np.concatenate(losses)
+    return judged if len(judged) else None

@@ -1,9 +1,9 @@
 """Families for the columns of a table: which, and why.
 
 A column of numbers gets the family with the highest leave-one-out density of its class. All candidates are compared in
-one measure: values that were rounded by the probability of the cell they stand for (else a density concentrated on a
-repeated value could be as high as it likes), others by density. Powers and logarithms include their slope, bins divide
-by their width. Columns that have the same candidate are scored together: their features are independent.
+one measure: rounded values by the probability of their cell (the density at a repeated value has no upper limit),
+others by density. Powers and logarithms include their slope, bins divide by their width. Columns that have the same
+candidate are scored together: their features are independent.
 
 Whether numbers without gaps are one Gaussian block, in which columns may vary together, changes decisions; so labels
 decide, by the log loss of calibrated leave-one-out scores.
@@ -28,7 +28,7 @@ from deciban.families.product import ASKED, Block, Key, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import MappedDensity, MappedFamily, Transformed
 from deciban.model.calibration import Calibration, Form
-from deciban.model.candidates import clearly_worse
+from deciban.model.judge import clearly_worse
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
-DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
-ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
+DISTINCT = 10  # distinct values; columns of a block have more: fewer are levels, not measurements
+ROWS_PER_COLUMN = 5  # rows that a block needs for each of its columns
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale"]  # calibrations under which blocks are compared
 BINS = (5, 10, 20, 40)
-MOST_DECIBANS = 100_000  # that a comparison names: larger figures come from single rows, and say no more
+MOST_DECIBANS = 100_000  # largest figure of a comparison: larger ones come from single rows
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
-ROWS_PER_BIN = 4  # and class: fewer do not show its height
+ROWS_PER_BIN = 4  # rows for each bin and class, below which more bins are not tried
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 CELLS = 2**21  # scores of rows, classes and columns that are computed together
 
@@ -93,7 +93,6 @@ class Sample:
     """Rows on which families are compared."""
 
     def __init__(self, table: Table, members: Members) -> None:
-
         self.table, self.members, self.label_loss = table, members, LabelLoss(members)
 
     def numbers(self, names: Iterable[str]) -> Array:
@@ -190,7 +189,7 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
 
 
 def _transform(family: Family[Any]) -> str:
-    """Return how a column enters a block: as it is by itself; by a power where it is binned."""
+    """Return the transform of a column in a block: that of its own family; a power transform where it is binned."""
     from deciban.families.transformed import Transformed
 
     if isinstance(family, Transformed):
@@ -213,14 +212,14 @@ class Choice:
 
     @property
     def reason(self) -> str:
-        """What was chosen, for people."""
+        """What was chosen, as text."""
         why = "fits best" if self.decibans >= 0 else f"fits as well as {self.runner_up} and is simpler"
         absurd = "" if not self.absurd else f"; absurd numbers count as missing ({self.absurd:,} of the first rows)"
         return f"{self.name} ({why}){absurd}"
 
     @property
     def comparison(self) -> str:
-        """By how much, for people who ask."""
+        """By how much it fits better, as text."""
         if abs(self.decibans) >= MOST_DECIBANS:  # one row far away from all others is enough
             return f"more than {MOST_DECIBANS:,} decibans over {self.runner_up} in {self.rows:,} rows"
         return f"{self.decibans:+,.0f} decibans over {self.runner_up} in {self.rows:,} rows".replace("-", "−")
@@ -276,8 +275,8 @@ def _choose_some(X: Array, members: Members, kinds: Sequence[str]) -> list[Choic
 def _coarser_than_classes(X: Array, members: Members, grids: Sequence[float | None]) -> Array:
     """Return which columns were rounded to a unit so large that the values of some class hardly differ, shape (D,).
 
-    Rounding alone has the variance unit²/12. A normal density narrower than that gives 4 legs thousands of decibans
-    over 2 legs after a few dozen rows.
+    Rounding alone has the variance unit²/12. With a narrower normal density, such as of the number of legs in a class
+    of animals, a few dozen rows give an evidence of thousands of decibans.
     """
     units = np.array([grid or 0.0 for grid in grids])
     found = units > 0
@@ -359,7 +358,7 @@ def density_scores(
 
 
 def _density_scores(family: Any, X: Array, members: Members, grids: Sequence[float | None]) -> Array:
-    """(D,) as `density_scores`."""
+    """Return what `density_scores` returns, as an array of shape (D,)."""
     stats, own = family.collect(X, members), members.own_codes()
     mapped = isinstance(family, MappedFamily)
     inner = (family.inside(stats.map), stats.inner, family.mapped(X, stats.map)) if mapped else (family, stats, X)
@@ -377,12 +376,12 @@ def _density_scores(family: Any, X: Array, members: Members, grids: Sequence[flo
 
 
 def _log_slope(density: Any, X: Array) -> Array | float:
-    """(n, D) the logarithm of the slope of the map of each value; 0 where values are not mapped."""
+    """Return the logarithm of the slope of the map of each value, shape (n, D); 0 where values are not mapped."""
     return density.family.log_slope(X, density.map) if isinstance(density, MappedDensity) else 0.0
 
 
 def _within_cell(density: Any, X: Array, own: Array, grids: Sequence[float | None]) -> Array:
-    """(n, D) the log of the mean density over a cell, relative to the density at its middle; of columns with a grid."""
+    """Return the log of the mean density over a cell relative to the density at its middle, shape (n, D)."""
     units = np.array([grid or 0.0 for grid in grids])
     (n, D), found = X.shape, np.empty((len(POINTS), *X.shape))
     step = max(1, CELLS // max(1, X.size * density.K))

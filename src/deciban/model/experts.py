@@ -200,7 +200,7 @@ def frequent_categories(table: Table, column: int, weight: Array) -> list[tuple[
 
 
 def levels_for(n: int) -> int:
-    """Return into how many levels numbers are split, by the number of rows."""
+    """Return the number of levels that numbers are split into, for n rows."""
     return int(np.clip(np.sqrt(n) / 2, 4, LEVELS))
 
 
@@ -285,7 +285,7 @@ def _only(held: Held, pairs: Sequence[tuple[Any, Any]]) -> Held:
 def kept_pairs(
     family: Product, stats: ProductStats, wanted: int | Sequence[tuple[Any, Any]], calibration: Calibration | None
 ) -> Summed:
-    """Return a product with some of its pairs of columns: so many, those of the greatest weights first, or these."""
+    """Return a product with some of its pairs of columns: a number of them, the greatest weights first, or a list."""
     experts = _experts((family, stats))
     if isinstance(wanted, int) and wanted == 0:
         experts.pop(PAIRS, None)

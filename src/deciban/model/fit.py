@@ -37,10 +37,10 @@ from deciban.statistics import Array, Members
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
-ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows of more; on MOST_ROWS of a stream
-FEW_MORE = 1.25  # times as many rows are all used: selecting most of them takes longer than fitting the rest
-ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
-FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
+ROWS_OF_WORDS = 65_536  # rows in memory to which scales of words are fitted, at most; MOST_ROWS of a stream
+FEW_MORE = 1.25  # up to this many times ROWS_OF_WORDS, all rows are used: selecting most of them takes longer
+ROWS_TO_CALIBRATE = 50  # rows from which on arrays of few columns are calibrated; fewer hardly determine the calibrator
+FEW_COLUMNS = 3  # columns up to which a model of few rows is hardly overconfident
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -87,7 +87,7 @@ def check_request(request: Request) -> None:
 def _fit(
     request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, vary_together: bool
 ) -> tuple[Predictor, GivenRows] | None:
-    """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
+    """Fit as `fit` does; None if a later row has a gap in a block whose columns were found to vary together."""
     kinds = request.kinds
     if isinstance(X, PLACES):
         X = open_source(X)
@@ -252,7 +252,7 @@ def fit_rows(
     """
     n = len(members.codes)
     if isinstance(family, Product) or ability(family, HasCandidates) is not None:
-        from deciban.model.candidates import chosen  # here and below: a first answer needs no choices of this kind
+        from deciban.model.candidates import chosen  # lazy, here and below: a given Gaussian has no such choices
 
         family = chosen(family, X, members, rule, method == BY_WORD)
         if method is not None:
@@ -277,7 +277,7 @@ def fit_rows(
 
 
 def read_once(family: Family[Any], X: Rows, n: int, at: Array) -> None:
-    """Read the rows that will be scored after they were summed, if they are most of n, where reading takes long."""
+    """Read the rows that are summed and later scored, if they are most of the n rows, so that they are read once."""
     if 2 * len(at) < n:
         return
     for part, rows in blocks_of(family, X):
@@ -473,7 +473,7 @@ def _is_kind(value: object) -> bool:
 
 
 def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
-    """Return what columns must be for the families or kinds asked for."""
+    """Return the kinds that columns must have for the families or kinds asked for."""
     found: dict[str, str] = {}
     for key, value in asked.items():
         kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")

@@ -1,8 +1,8 @@
 """The ledger: which rows a model has learnt, as keyed hashes of 16 bytes, and by how much each row has decayed.
 
 The ledger is a multiset: a row learnt twice can be unlearnt twice, and no more. It never holds the rows themselves, and
-rows cannot be computed from their hashes. The hash of a given row can be computed with the key; under the public key,
-which is the default, anybody can so test whether a given row was learnt.
+rows cannot be computed from their hashes. With the key, the hash of a given row can be computed, which shows whether
+the row was learnt. The default key is public.
 
 Equal rows have equal hashes:
 
@@ -56,7 +56,7 @@ class Key:
 
     def __init__(self, secret: str | bytes | bool | None = None) -> None:
         if secret is None or secret is True:
-            secret = b"deciban"  # the public key: anybody can compute the hashes
+            secret = b"deciban"  # the public key
         if isinstance(secret, str):
             secret = secret.encode("utf-8", "surrogatepass")
         if not isinstance(secret, bytes) or not secret:
@@ -167,7 +167,7 @@ def _coded(values: Sequence[Any], which: Array, key: Key) -> tuple[Array, Array,
 
 
 def _has_large_integers(values: Array) -> bool:
-    """Whether there are integers some of which no double may equal."""
+    """Whether there are 64-bit integers that a double may not represent."""
     return values.dtype.kind in "iu" and values.itemsize == 8 and bool((np.abs(values.astype(float)) >= EXACT).any())
 
 

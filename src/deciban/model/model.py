@@ -32,7 +32,6 @@ from deciban.families.product import Product, ProductStats, as_key, expert_colum
 from deciban.families.protocol import Density, Family, Rows, Rule, brief, check_rule
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
-from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, encode_labels
 from deciban.read.tables import Columns, Table
@@ -65,7 +64,7 @@ class ModelStats(Stats):
         """Refuse rows whose weight is so large that its rounding would falsify the weight of the rows that stay."""
         super().refuse_lost(other, error)
         left = self.rows - other.rows
-        stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # less is what rounding leaves of nothing
+        stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # a smaller rest is a rounding error of 0
         lost = stays & ~(is_exact(self.rows) & is_exact(other.rows))
         if lost.any():
             k = int(np.argmax(lost))
@@ -115,10 +114,45 @@ class Reader:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a block has its family, for people, and the figures behind it."""
+    """Why a block has its family, as text, and the figures behind it."""
 
     text: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class Prequential:
+    """Log loss of labels predicted before they were learnt, over all batches since the first fit.
+
+    Reference: Dawid, Statistical theory: the prequential approach, 1984.
+
+    >>> Prequential().add(np.log([0.5, 0.25]), None)
+    Prequential(log loss 1.040 over 2 rows)
+    """
+
+    total: float = 0.0  # Σ −w·log P(label), of labels that were classes of the model
+    rows: float = 0.0  # Σ w of these rows
+    new: float = 0.0  # Σ w of rows whose class was new to the model
+
+    @property
+    def log_loss(self) -> float:
+        """Mean log loss in nats per row; NaN if no row was scored."""
+        return self.total / self.rows if self.rows else float("nan")
+
+    def add(self, log_p: Array, weight: Array | None) -> Prequential:
+        """Return the loss with more rows; `log_p` is the log probability of each label, NaN for a new class."""
+        weight = np.ones(len(log_p)) if weight is None else weight
+        known = ~np.isnan(log_p)
+        return replace(
+            self,
+            total=self.total - float(weight[known] @ log_p[known]),
+            rows=self.rows + float(weight[known].sum()),
+            new=self.new + float(weight[~known].sum()),
+        )
+
+    def __repr__(self) -> str:
+        new = f", {self.new:g} rows of new classes" if self.new else ""
+        return f"Prequential(log loss {self.log_loss:.3f} over {self.rows:g} rows{new})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +179,7 @@ class Model:
     rule : {"ml", "map", "mean", "predictive"}
         How parameters are obtained from the posterior.
     asked : Family
-        The family as it was asked for, with what it left open.
+        The family that the user asked for, before open choices were made.
     reasons : tuple of Reason
         For each block of the family, why it was chosen.
     calibration : Calibration or None
@@ -379,7 +413,7 @@ def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
 
 
 def with_interactions(model: Model, wanted: int | Sequence[tuple[Any, Any]]) -> Model:
-    """Return a model with some of the pairs of columns that were summed: so many, the heaviest first, or these."""
+    """Return a model with some of its pairs of columns: a number of them, the greatest weights first, or a list."""
     from deciban.model.experts import kept_pairs
 
     if is_released(model.family):
@@ -416,7 +450,7 @@ def _different_choices(one: Model, two: Model) -> MergeError:
     try:
         one.stats + two.stats
     except DecibanError:
-        pass  # the sums themselves differ in kind, so no model's choices could hold for both
+        pass  # the sums differ in kind, so that neither model's choices fit both
     else:
         held = Argument("keep", "left", "a.merge(b, keep='left')")
         remedy = [*remedy[:2], "; or name the model whose choices hold: ", held, "."]

@@ -275,8 +275,7 @@ def nomogram(predictor: Predictor, table: Table, known: Collection[int], joint: 
     predictor : Predictor
         A model and its density.
     table : Table
-        One value of each column in each row; values of different columns that share a row have nothing to do with each
-        other.
+        One value of each column in each row; the values in a row are independent of each other.
     known : collection of int
         Positions of columns of which the table has values.
     joint : bool, default=False
@@ -350,7 +349,7 @@ def _calibration_terms(predictor: Predictor) -> tuple[Array, Array, str]:
 
 
 def _block_logs(density: Any, X: Any, D: int) -> tuple[Array | None, Array | None]:
-    """Marginal log densities (m, K, D) of a block, and the parts of its log density, where it is a sum over columns."""
+    """Return the marginal log densities (m, K, D) of a block, and its parts if it is a sum over columns."""
     density, X, slope = unmapped(density, X)
     parts, selection = ability(density, HasParts), ability(density, HasSelection)
     if parts is not None:
@@ -364,7 +363,7 @@ def _block_logs(density: Any, X: Any, D: int) -> tuple[Array | None, Array | Non
 
 
 def _linear(density: Any, X: Any) -> tuple[Array | None, Array]:
-    """Parts (m, K, D) of linear log densities around mean values, and the constants (K,); None if not linear."""
+    """Return the parts (m, K, D) of linear log densities around mean values, and constants (K,); None if not linear."""
     density, X, _ = unmapped(density, X)
     found = coefficients_of(density)
     if found is None or found[0] is not None:
@@ -424,7 +423,7 @@ def _pairs(
     table: Table,
     evidence: dict[int, Array],
 ) -> Pairs:
-    """The tables of pairs that have a weight; of all pairs where one-dependence estimators have one."""
+    """Return the tables of pairs that have a weight; of all pairs where one-dependence estimators have one."""
     names = [str(table.columns[j]) for j in at]
     levels = family.encode(Columns(table, at), names).astype(np.intp)
     levels[:, [j not in evidence for j in at]] = -1  # columns without a scale are missing

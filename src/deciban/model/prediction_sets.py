@@ -125,7 +125,7 @@ def prediction_sets(
     if not 0 < coverage < 1:
         raise InputError(f"coverage={coverage}: give a probability between 0 and 1, such as .9.")
     p = conformity.p_values(table)
-    members = p > 1 - coverage + 1e-12  # p is a ratio of whole numbers: rounding must not include a class
+    members = p > 1 - coverage + 1e-12  # p is a ratio of whole numbers; rounding must not include a class
     if most_probable is not None and not (some := members.any(axis=1)).all():
         none = np.flatnonzero(~some)
         members[none, most_probable()[none]] = True
@@ -157,7 +157,7 @@ Score = Callable[[Array, Array], Array]  # scores (n, K), log prior → s (n, K)
 
 # -- cv+ and jackknife -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class FoldScores:
     """A model, and the scores of rows that it has not learnt."""
 
     predictor: Predictor
@@ -172,7 +172,7 @@ class LeftOutConformity:
     method: str
     classes: tuple[Any, ...]
     rows: Array  # (K,)
-    parts: tuple[Comparison, ...]
+    parts: tuple[FoldScores, ...]
     score: Score = disagreement
     raw: bool = False
 
@@ -204,7 +204,7 @@ def cross_validated(
     lesson = known_lesson(model, batch)
     codes, n = np.asarray(lesson.members.codes), len(lesson.members)
     fold = np.empty(n, dtype=np.intp)
-    fold[np.random.default_rng(0).permutation(n)] = np.arange(n) % FOLDS  # labels play no part
+    fold[np.random.default_rng(0).permutation(n)] = np.arange(n) % FOLDS  # independent of the labels
     weight = lesson.members.row_weights().sum()
     whole = abs(weight - model.weight) <= SAME_WEIGHT * model.weight
     request = replace(request, classes=model.classes, key=None)
@@ -217,7 +217,7 @@ def cross_validated(
         table = batch.table.take(test)
         prior = log_prior(made.model.stats.rows)
         own = score(_scores(made, table, False, score), prior)[np.arange(len(test)), codes[test]]
-        parts.append(Comparison(made, prior, _held(own, codes[test], model, by_class)))
+        parts.append(FoldScores(made, prior, _held(own, codes[test], model, by_class)))
     return LeftOutConformity("cv+", model.classes, _compared(codes, model, by_class), tuple(parts), score)
 
 
@@ -255,7 +255,7 @@ def left_one_out(
     if score is surprise:
         scores = scores + np.reshape(predictor.density.log_base(lesson.rows), (-1, 1))
     own = score(scores, prior)[np.arange(len(codes)), codes]
-    part = Comparison(predictor, prior, _held(own, codes, model, by_class))
+    part = FoldScores(predictor, prior, _held(own, codes, model, by_class))
     rows = _compared(codes, model, by_class)
     return LeftOutConformity("jackknife", model.classes, rows, (part,), score, raw=True)
 
@@ -346,7 +346,7 @@ def class_conformity(predictor: Predictor, batch: Batch, request: Request, log_p
 
 
 def _coded(model: Model, batch: Batch, most: int | None) -> Batch:
-    """Return a batch with labels as codes of the model's classes, and at most so many rows."""
+    """Return a batch of at most `most` rows, with labels as codes of the model's classes."""
     n = len(batch.table)
     batch = replace(batch, labels=Labels(model.classes, learnt_codes(model, batch.labels, n)))
     return batch if most is None or n <= most else _taken(batch, even_rows(n, most))

@@ -18,8 +18,7 @@ from deciban.families.protocol import Density, Family, Rows
 from deciban.families.word_scores import HasTable, HasWords, WordScores, rescaled
 from deciban.kernels.parallel import each
 from deciban.model.calibration import Calibration, total
-from deciban.model.model import Lesson, Model, label_array
-from deciban.model.prequential import Prequential
+from deciban.model.model import Lesson, Model, Prequential, label_array
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
@@ -81,7 +80,7 @@ class Predictor:
         check = self.check
         if check is not None:
             self.known = check(self.model)
-            self.check = None  # only now: another thread must not use numbers that are not checked yet
+            self.check = None  # set last: another thread must not use numbers that are not checked yet
 
     def complete(self) -> None:
         """Compute tables that answers about many rows need, if that was not done yet."""
@@ -97,7 +96,7 @@ class Predictor:
             yield from density.table_steps()
 
     def lesson_steps(self) -> Iterator[None]:
-        """Make what the models of later lessons share, if that was not done yet, in steps of a few milliseconds."""
+        """Compute tables that later models share, if that was not done yet, in steps of a few milliseconds."""
         for density in self._with_tables():
             yield from density.lesson_steps()
 
@@ -111,8 +110,8 @@ class Predictor:
     ) -> list[Array]:
         """Return the log densities of each block, then the parts of the experts if asked for, shape (n, K) each.
 
-        A bad value in the rows is reported. Experts always have the density of the model: none is drawn for them. With
-        `contrast`, terms that all classes share may be left out.
+        A bad value in the rows is reported. Experts have the density of the model, also where `density` is a draw from
+        the posterior. With `contrast`, terms that all classes share may be left out.
         """
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
         scores = self._reported(lambda pair: with_source(pair[1], pair[2], contrast), pairs, rows)
@@ -180,7 +179,7 @@ class Predictor:
 
     @property
     def scores_batches_first(self) -> bool:
-        """Whether batches are scored before they are learnt: models of text that have rows are."""
+        """Whether batches are scored before they are learnt: only by models of text that have rows already."""
         return self.model.weight > 0 and any(
             ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family)
         )

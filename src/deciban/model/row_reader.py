@@ -1,4 +1,4 @@
-"""Single rows as users and JSON have them, as a table that a model reads: a dict, a list of numbers, or a text."""
+"""Reader of single rows: turns dicts, lists of numbers or texts, also from JSON, into a table that a model reads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowReader:
 
     reader: Reader
     texts: bool  # a model of texts without a schema: a row is a text
-    columns: tuple[str, ...] = field(init=False)  # that rows are given with, without those that the model ignores
+    columns: tuple[str, ...] = field(init=False)  # columns of the rows, without those that the model ignores
     form: Form = field(init=False)  # what a row is
     known: frozenset[Any] = field(init=False)  # columns that a row may have
 
@@ -224,7 +224,7 @@ def checked_text(name: str, value: str, row: int) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return what a value from JSON is, in words."""
+    """Return the type of a value from JSON, as text for messages."""
     names: dict[type, str] = {
         dict: "an object",
         list: "a list",

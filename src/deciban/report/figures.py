@@ -15,7 +15,7 @@ from deciban.evidence.explanation import count, decibans_text, plain, short
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import blocks_of
-from deciban.model.fit_checks import Finding
+from deciban.model.evaluation import Finding
 from deciban.model.model import Model
 from deciban.model.predictor import block_lengths
 from deciban.read.reservoir import chosen_rows

@@ -20,7 +20,7 @@ from deciban.evidence.scores import convert, log_ratio
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import ASKED, blocks_of
 from deciban.families.transformed import Transformed
-from deciban.model.folds import JUDGED_ROWS
+from deciban.model.judge import JUDGED_ROWS
 from deciban.model.ledger import Ledger
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor

@@ -169,7 +169,7 @@ def classes_by_module(package: str) -> dict[str, frozenset[str] | None]:
     specs = [importlib.util.find_spec(package)]
     while specs:
         spec = specs.pop()
-        if spec is None or spec.name.endswith(".kernels"):
+        if spec is None or ".kernels" in spec.name:
             continue
         is_source = isinstance(spec.loader, SourceFileLoader)
         source = b"\n" + Path(str(spec.origin)).read_bytes() if is_source else None

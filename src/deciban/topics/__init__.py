@@ -1,1 +1,1 @@
-"""Topics: what documents are about, found from their words alone."""
+"""Topic models: latent Dirichlet allocation, probabilistic latent semantic analysis, topics of classes."""

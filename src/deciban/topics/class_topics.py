@@ -28,11 +28,9 @@ from deciban.families.protocol import Rows, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.latent.em import ExpectedSums, FrozenEstimate
 from deciban.statistics import Axis, Members, summed
-from deciban.topics.kernels.layout import SINGLE_THREAD, used_words
-from deciban.topics.kernels.passes import prequential
-from deciban.topics.lda import StochasticCVB0, expect
-from deciban.topics.reading import counts_of
-from deciban.topics.state import DocumentBatch, Priors, TopicSums
+from deciban.topics.documents import counts_of
+from deciban.topics.kernels import SINGLE_THREAD, prequential, used_words
+from deciban.topics.lda import DocumentBatch, Priors, StochasticCVB0, TopicSums, expect
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +179,7 @@ class ClassTopics(FrozenEstimate):
         return engine.whole().final()
 
     def _expect(self, X: sp.csr_array, name: object, guess: ClassTopicStats) -> Array:
-        """Expected counts of documents under the frozen topics of their class, shape (V, T)."""
+        """Return the expected counts of documents under the frozen topics of their class, shape (V, T)."""
         names = list(guess.labels["class"].names)  # type: ignore[union-attr]
         counts = np.zeros((X.shape[1], self.n_components), np.float32)
         if name not in names:

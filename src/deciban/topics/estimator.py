@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.engines import parted
-from deciban.errors import HyperparameterError, InputError
+from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, InputError
 from deciban.families.parameters import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
 from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
@@ -24,11 +25,11 @@ from deciban.read.tables import in_memory
 from deciban.store import save
 from deciban.store.checks import require
 from deciban.store.estimators import Estimator
+from deciban.terminal import progress_bar
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
-from deciban.topics.held_out import Callback, Completion, E, best_perplexity, fit_until_converged, split
-from deciban.topics.kernels.layout import ThreadPool
-from deciban.topics.reading import (
+from deciban.topics.documents import (
+    Completion,
     CountedPart,
     DocumentInput,
     TextCounting,
@@ -37,11 +38,16 @@ from deciban.topics.reading import (
     extended,
     is_texts,
     require_words,
+    split,
     texts_of_part,
 )
+from deciban.topics.kernels import ThreadPool
 from deciban.topics.words import LAMBDA, Measure, Ranking, TopicTable, coherence, divergences, diversity, ranked
 
 Words = Sequence[str] | Array  # names of columns
+PATIENCE = 5  # passes that together must gain `tol`
+LEAST_PASSES = 15  # before a fit may stop: topics separate first, then their priors are learnt
+WORSE = 1.02  # times the best perplexity, at which a fit stops
 
 
 class FittedTopics:
@@ -100,7 +106,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     @abstractmethod
     def transform(self, X: DocumentInput) -> Array:
-        """Topic shares of documents, shape (n, K)."""
+        """Return the topic shares of documents, shape (n, K)."""
 
     @property
     @abstractmethod
@@ -114,7 +120,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     @abstractmethod
     def _prior(self) -> Array:
-        """Prior of a document's shares, shape (K,)."""
+        """Return the prior of a document's shares, shape (K,)."""
 
     def check_parameters(self) -> None:
         """Check how texts are to be read; numbers are checked by their ranges.
@@ -211,9 +217,9 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         on_plateau: Callable[[E], bool] | None = None,
         hold_out: bool = True,
     ) -> tuple[E, sp.csr_array, sp.csr_array | None]:
-        """Fit make(documents, K, seed) for each number of topics, and return the one of lowest perplexity.
+        """Fit make(documents, K, seed) for each number of topics, and return the fit of lowest perplexity.
 
-        Returned with it are the documents learnt and those held out; none are with hold_out=False.
+        Also return the documents learnt and those held out; with hold_out=False, none are held out.
         """
         sizes = self._sizes()
         counts, seed = self._learn_counts(X, words), int(check_random_state(self.random_state).randint(2**31))
@@ -236,7 +242,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         return best, learnt, held
 
     def _documents(self, X: Any, words: Words | None) -> tuple[Any, Callable[[], Passes] | None]:
-        """Return documents as given, and None; of partitions, the first ones, and f() = the counts of all parts."""
+        """Return documents and None; of partitions, the first documents, and f() that counts those of all parts."""
         X, passes = parted(X)
         if passes is None:
             return in_memory(X), None
@@ -436,7 +442,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
 
 def column_names(V: int) -> Array:
-    """Names of columns without names, shape (V,)."""
+    """Return the names of columns without names, shape (V,)."""
     return np.array([f"word{w}" for w in range(V)], dtype=object)
 
 
@@ -479,5 +485,98 @@ class StoredTopics:
             right = isinstance(held, np.ndarray) and held.shape == shape and held.dtype.kind == "f"
             require(right, name, f"the shape {shape}")
             require(bool((held >= 0).all() and np.isfinite(held).all()), name, "finite numbers of at least 0")
-        model.topics_, model.prevalence_, model._prior()  # fails now if they cannot be computed
+        model.topics_, model.prevalence_, model._prior()  # raises an error now if they cannot be computed
         return model
+
+
+# -- passes over documents until they stop improving -------------------------------------------------------------------
+class Engine(Protocol):
+    """An inference method that finds topics in passes over all documents."""
+
+    @property
+    def priors(self) -> Any:
+        """The priors α and β in use."""
+
+    def step(self) -> None:
+        """Pass over all documents once."""
+
+    def table(self, words: Array) -> Array:
+        """Return p(w|t) of some words, shape (words, K)."""
+
+    def snapshot(self) -> Any:
+        """Return a copy of the state."""
+
+    def restore(self, kept: Any) -> None:
+        """Return to a snapshot."""
+
+
+class Pass(NamedTuple):
+    """What a callback gets after each pass."""
+
+    step: int  # number of the pass, from 1
+    perplexity: float
+    engine: Engine
+
+
+E = TypeVar("E", bound=Engine)
+Callback = Callable[[Pass], Any]
+
+
+def fit_until_converged(
+    engine: E,
+    completion: Completion,
+    max_iter: int,
+    tol: float,
+    label: str | None = None,
+    callback: Callback | None = None,
+    on_plateau: Callable[[E], bool] | None = None,
+) -> Trace:
+    """Step until PATIENCE passes reduce perplexity by less than a share `tol`; then restore the best state.
+
+    on_plateau : called at a plateau; if it returns True, the fit goes on from the best state, as long as that helps
+
+    The trace's objective is −log perplexity, the mean log probability of a token. An interruption keeps the best state.
+    """
+    trace, best, kept, since = Trace(), np.inf, None, 0
+    try:
+        with progress_bar(label, max_iter) as update:
+            for number in range(1, max_iter + 1):
+                engine.step()
+                reached = completion(engine.table(completion.words), engine.priors.alpha)
+                if not np.isfinite(reached):
+                    raise DecibanError(f"perplexity became {reached} at step {number}. Raise alpha or beta.")
+                trace.objective.append(-float(np.log(reached)))
+                update(number, f"perplexity {reached:,.0f}")
+                if reached < best:
+                    best, kept = reached, engine.snapshot()
+                if callback is not None:
+                    callback(Pass(number, reached, engine))
+                if number >= LEAST_PASSES and (_on_plateau(trace.objective, tol, since) or reached > WORSE * best):
+                    gained = since == 0 or max(trace.objective[since:]) > max(trace.objective[:since])
+                    if on_plateau is None or not gained or not on_plateau(engine):
+                        trace.converged = True
+                        break
+                    engine.restore(kept)
+                    since = number
+    except KeyboardInterrupt:
+        trace.interrupted = True
+        warnings.warn(
+            f"interrupted after {trace.iterations} iterations; the topics found so far are kept.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    if kept is not None:
+        engine.restore(kept)
+    return trace
+
+
+def _on_plateau(objective: list[float], tol: float, since: int) -> bool:
+    """Whether the best of the last PATIENCE passes gained less than `tol` over the passes before."""
+    if tol <= 0 or len(objective) - since <= PATIENCE:
+        return False
+    return max(objective[-PATIENCE:]) - max(objective[:-PATIENCE]) < tol
+
+
+def best_perplexity(trace: Trace) -> float:
+    """Return the lowest perplexity of a fit."""
+    return float(np.exp(-max(trace.objective, default=-np.inf)))

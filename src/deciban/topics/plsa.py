@@ -25,12 +25,10 @@ from deciban.families.parameters import SHARE, Ranges
 from deciban.families.protocol import Passes
 from deciban.kernels.choice import Array
 from deciban.store.estimators import check_parameters
-from deciban.topics.estimator import TopicEstimator, Words
-from deciban.topics.held_out import SMOOTHING, Callback, document_prior
-from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
-from deciban.topics.kernels.passes import plain_counts, row_log_likelihoods
-from deciban.topics.reading import DocumentInput, size_of_part
-from deciban.topics.state import Priors, start_counts
+from deciban.topics.documents import SMOOTHING, DocumentInput, document_prior, size_of_part
+from deciban.topics.estimator import Callback, TopicEstimator, Words
+from deciban.topics.kernels import SINGLE_THREAD, Rows, ThreadPool, plain_counts, row_log_likelihoods, transposed
+from deciban.topics.lda import Priors, start_counts
 
 LEAST = 1e-19  # smaller shares become 0: products of two of them would be denormal, at ten times the cost
 FOLD_STEPS = 50
@@ -282,7 +280,7 @@ def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
 
 
 def fold_in_shares(X: sp.csr_array, words: Array, steps: int, pool: ThreadPool) -> Array:
-    """p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
+    """Return p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
     rows = Rows.of(X)
     shares = np.full((len(rows), words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
@@ -292,7 +290,7 @@ def fold_in_shares(X: sp.csr_array, words: Array, steps: int, pool: ThreadPool) 
 
 
 def _cool(found: AspectModel) -> bool:
-    """Lower the exponent; returns whether it is still at least LEAST_POWER."""
+    """Lower the exponent; return whether it is still at least LEAST_POWER."""
     found.power *= COOLING
     return found.power >= LEAST_POWER
 
@@ -328,7 +326,7 @@ class PartedAspects:
         self.priors = Priors(document_prior(None, K), 0.0, False, False)
 
     def step(self) -> None:
-        """One pass over all parts: p(t|d) of every document, then p(w|t)."""
+        """Make one pass over all parts: p(t|d) of every document, then p(w|t)."""
         sums, _, _ = self.parts.total(AspectExpectation(self.words))
         totals = sums.sum(axis=0)
         self.weights = totals / totals.sum()

@@ -28,7 +28,7 @@ from deciban.read.tables import in_memory
 from deciban.store.files import write_bytes
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
-from deciban.topics.reading import DocumentInput, counts_of, is_texts
+from deciban.topics.documents import DocumentInput, counts_of, is_texts
 
 if TYPE_CHECKING:
     from deciban.topics.estimator import TopicEstimator
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 Ranking: TypeAlias = Literal["probability", "relevance", "lift"]
 Measure: TypeAlias = Literal["npmi", "umass"]
-LAMBDA = 0.6  # easiest to interpret in the study of the reference
+LAMBDA = 0.6  # the value whose lists were easiest to interpret in the study of the reference
 
 
 def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
-    """Relevance of words, shape (K, V); `topics` is p(w|t), shape (K, V), and `weights` p(t), shape (K,)."""
+    """Return the relevance of words, shape (K, V); `topics` is p(w|t), shape (K, V), and `weights` p(t), shape (K,)."""
     if not 0 <= lam <= 1:
         raise HyperparameterError(f"lam={lam} must lie between 0 (lift) and 1 (probability).")
     marginal = weights @ topics
@@ -53,7 +53,7 @@ def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
 
 
 def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probability", lam: float = LAMBDA) -> Array:
-    """Columns of the first words of each topic, shape (K, number); of equals, the earlier column.
+    """Return the columns of the first words of each topic, shape (K, number); of equals, the earlier column.
 
     >>> ranked(np.array([[0.5, 0.3, 0.2], [0.5, 0.1, 0.4]]), np.array([0.5, 0.5]), 2, "lift").tolist()
     [[1, 0], [2, 0]]
@@ -67,7 +67,7 @@ def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probabilit
 
 
 def divergences(topics: Array) -> Array:
-    """Jensen–Shannon divergences between topics in bits, shape (K, K): 0 if equal, 1 if they share no word.
+    """Return the Jensen–Shannon divergences between topics in bits, shape (K, K): 0 if equal, 1 if they share no word.
 
     >>> divergences(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -82,7 +82,7 @@ def divergences(topics: Array) -> Array:
 
 
 def map_positions(topics: Array) -> Array:
-    """Positions of topics on a plane, shape (K, 2): classical scaling of the square root of their divergence."""
+    """Return positions of topics on a plane, shape (K, 2): classical scaling of the square root of their divergence."""
     K = len(topics)
     if K < 3:
         return np.column_stack([np.arange(K, dtype=float), np.zeros(K)])
@@ -109,7 +109,7 @@ def matched(topics: ArrayLike, others: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherence(first: ArrayLike, X: ArrayLike, measure: Measure = "npmi") -> Array:
-    """Coherence of topics, shape (K,), whose first words are the columns first[k], most probable first.
+    """Return the coherence of topics, shape (K,), whose first words are the columns first[k], most probable first.
 
     npmi   mean over pairs of  log p(a, b)/(p(a) p(b)) / −log p(a, b)        −1 never together … 1 always
     umass  mean over pairs of  log (D(a, b) + 1)/D(b)        b is the more probable of the two
@@ -155,7 +155,7 @@ def _umass(together: Array, documents: int) -> Array:
 
 
 def diversity(first: ArrayLike) -> float:
-    """Share of distinct words among the first words of all topics; 1 if no two topics share a word.
+    """Return the share of distinct words among the first words of all topics; 1 if no two topics share a word.
 
     >>> diversity([[0, 1], [1, 2]])
     0.75
@@ -165,7 +165,7 @@ def diversity(first: ArrayLike) -> float:
 
 
 def words_within(words: Sequence[str], room: int) -> str:
-    """The first words, as many as there is room for; a single word that is too long is cut.
+    """Join the first words that fit into `room` characters; a single word that is too long is cut.
 
     >>> words_within(("lamb", "snow", "fleece"), 20), words_within(("lamb", "snow", "fleece"), 13)
     ('lamb, snow, fleece', 'lamb, snow, …')
@@ -265,7 +265,7 @@ def _facts(model: TopicEstimator) -> str:
 
 
 def _candidates(topics: Array, weights: Array) -> list[Array]:
-    """Words of each topic that come first at some position of the slider."""
+    """Return the words of each topic that are among its first words at some position of the slider."""
     found: list[set[int]] = [set() for _ in topics]
     for lam in STOPS:
         ranked = np.argsort(-relevance(topics, weights, lam), axis=1, kind="stable")[:, :SHOWN]
@@ -275,7 +275,7 @@ def _candidates(topics: Array, weights: Array) -> list[Array]:
 
 
 def _documents(model: TopicEstimator, given: DocumentInput, topics: Array) -> list[dict[str, Any]]:
-    """Some documents of each topic, with the topic of each word."""
+    """Return some documents of each topic, with the topic of each word."""
     given = in_memory(given)
     if not is_texts(given):
         raise InputError("the page shows documents as texts. Give a list of texts, not counts.")

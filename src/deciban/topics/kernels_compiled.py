@@ -1,4 +1,4 @@
-"""Compiled versions of `passes`. Sums over topics may be reordered, which lets LLVM vectorise them.
+"""Compiled versions of the passes in `kernels`. Sums over topics may be reordered, which lets LLVM vectorise them.
 
 With few topics, the numbers of a document stay in vector registers for all its words. A row of K numbers is loaded as
 vectors of eight. The last vector ends where the row ends, and may overlap the one before, so that rows need no padding.
@@ -17,8 +17,7 @@ from llvmlite import ir
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import INT32, INT64, broadcast, load_vector, prefetch, store_vector
 from deciban.kernels.jit import any_order_inline, any_order_kernel, cgutils, inline, intrinsic, kernel, types
-from deciban.topics.kernels.layout import Columns, Rows, TokenTopics, WordTopics
-from deciban.topics.kernels.passes import TINY
+from deciban.topics.kernels import TINY, Columns, Rows, TokenTopics, WordTopics
 
 if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature
@@ -153,7 +152,7 @@ def _prefetch_row(table: Array, indices: Array, entry: int, end: int) -> None:
 # What is left of the document is at least the smallest prior, `low`; what is left of the word at least `floor`.
 @any_order_inline
 def _excluded(t: float, p: float, own: float, inverse_total: float, low: float, floor: float) -> float:
-    """Weight of a topic in the document times that of the word in the topic, both without the token itself."""
+    """Return the weight of a topic in the document times that of the word in it, both without the token itself."""
     of_document, of_word = t - own, p - own * inverse_total
     of_document = of_document if of_document > low else low
     return of_document * (of_word if of_word > floor else floor)
@@ -246,7 +245,7 @@ def sum_entries(starts: Array, entries: Array, data: Array, gamma: Array, sums: 
                 a[k] += c * g[k]
 
 
-# -- passes that do not ------------------------------------------------------------------------------------------------
+# -- passes that include the token itself ------------------------------------------------------------------------------
 @any_order_kernel
 def plain_counts(rows: Rows, table: Array, shares: Array, counts: Array, begin: int, end: int) -> None:
     """Write Σ c γ of each row to counts, γ = t·p/Σ t·p."""

@@ -1,19 +1,153 @@
-"""Passes over documents and over words: γ, the share of each topic in an entry, and sums of c·γ.
+"""Passes of topic models over documents and over words: γ, the share of each of K topics in an entry, and sums of c·γ.
 
-Every pass has a compiled version, in `passes_compiled`, run by several threads, and one in numpy, at the end of this
+    rows        the documents, CSR: `Rows(indptr, indices, data)`
+    columns     the same entries by word: `Columns(starts, documents, entries)`
+    table       (V, K) p(w|t), the K numbers of a word side by side
+    shares      (n, K) weights of the topics in each document, not scaled to sum to 1
+
+Each document, or in passes over words each word, has its own output, so that results do not depend on the number of
+threads, to the bit. Arrays are all float32 or all float64 within a call.
+
+Every pass has a compiled version, in `kernels_compiled`, run by several threads, and one in numpy, at the end of this
 module, for small inputs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
-from deciban.kernels.choice import Array, compiled
-from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool, TokenTopics, WordTopics
+from deciban.kernels.choice import Array, compiled, readable
+from deciban.kernels.parallel import each, get_threads
+
+
+# -- counts by document and by word, and their division among threads --------------------------------------------------
+class Rows(NamedTuple):
+    """Documents as CSR: document i holds the words indices[indptr[i] : indptr[i + 1]], with the counts in data."""
+
+    indptr: Array  # (n + 1,) int64
+    indices: Array  # (nnz,) int32
+    data: Array  # (nnz,) float
+
+    @classmethod
+    def of(cls, X: sp.csr_array, dtype: DTypeLike = np.float32) -> Rows:
+        """Return the three arrays of a CSR matrix, as kernels read them."""
+        return cls(readable(X.indptr, np.int64), readable(X.indices, np.int32), readable(X.data, dtype))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def owners(self) -> Array:
+        """Return the document of each entry, shape (nnz,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    def lengths(self) -> Array:
+        """Return the tokens of each document, shape (n,)."""
+        return np.bincount(self.owners(), self.data, len(self))
+
+
+class Columns(NamedTuple):
+    """Entries by word: word w occurs in documents[starts[w] : starts[w + 1]], as the entries in the same positions."""
+
+    starts: Array  # (V + 1,) int64
+    documents: Array  # (nnz,) int32
+    entries: Array  # (nnz,) int32
+
+
+class WordTopics(NamedTuple):
+    """p(w|t), and the limits of what is left of a document and of a word when a token is excluded from their counts."""
+
+    table: Array  # (V, K) p(w|t)
+    inverse_totals: Array  # (K,) 1/(n_k + Vβ)
+    low: Any  # smallest weight of a topic in a document; a number of the type of the table
+    floor: Any  # smallest p(w|t), likewise
+
+
+class TokenTopics(NamedTuple):
+    """Topics of tokens, in place: document d has the tokens limits[d] … limits[d + 1]."""
+
+    limits: Array  # (n + 1,) int64
+    words: Array  # (tokens,) int64
+    topics: Array  # (tokens,) int64
+
+
+def by_word(rows: Rows, V: int) -> Columns:
+    """Sort the entries of documents by word.
+
+    >>> by_word(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(3)), 2).documents
+    array([0, 0, 1], dtype=int32)
+    """
+    numbers = np.arange(rows.size, dtype=np.int32)
+    columns = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
+    return Columns(columns.indptr.astype(np.int64), columns.indices.astype(np.int32, copy=False), columns.data)
+
+
+def transposed(rows: Rows, V: int) -> Rows:
+    """Return words as rows of documents.
+
+    >>> transposed(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([5.0, 6.0, 7.0])), 2).data
+    array([5., 6., 7.])
+    """
+    starts, documents, entries = by_word(rows, V)
+    return Rows(starts, documents, rows.data[entries])
+
+
+WIDE = 20  # times as many words as entries: sorting the entries is then faster than marking the words
+
+
+def used_words(X: sp.csr_array, dtype: DTypeLike = float) -> tuple[Array, Rows]:
+    """Return the columns in use, ascending, and the documents by their positions among them."""
+    if WIDE * len(X.indices) < X.shape[1]:
+        words, local = np.unique(X.indices, return_inverse=True)
+    else:
+        used = np.zeros(X.shape[1], dtype=bool)
+        used[X.indices] = True
+        words, local = np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - np.int32(1))[X.indices]
+    return words.astype(np.int64), Rows(X.indptr.astype(np.int64), local.astype(np.int32), X.data.astype(dtype))
+
+
+LEAST_WORK = 200_000  # elementary operations of a thread, below which another one does not pay
+
+
+@dataclass(frozen=True)
+class ThreadPool:
+    """Divides ranges of rows among at most `most` threads, or `get_threads()`; results must not depend on the division.
+
+    >>> parts = []
+    >>> ThreadPool(2).run(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
+    >>> sorted(parts)
+    [(0, 1), (1, 3)]
+    """
+
+    most: int | None = None
+
+    def run(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
+        """Call act(begin, end) for ranges of rows with about equal numbers of entries; `limits` is an indptr."""
+        number = int(min(work // LEAST_WORK, len(limits) - 1))
+        number = 1 if number < 2 else min(get_threads() if self.most is None else self.most, number)
+        if number == 1:
+            act(0, len(limits) - 1)
+            return
+        targets = limits[0] + (limits[-1] - limits[0]) * np.arange(1, number) // number
+        cuts = [0, *np.searchsorted(limits, targets).tolist(), len(limits) - 1]
+        each(lambda ends: act(*ends), list(pairwise(cuts)), threads=number)
+
+
+SINGLE_THREAD = ThreadPool(1)
+
 
 TINY = 1e-30  # added to sums that are divided by
 PASSES = 50  # approximate number of passes of a fit, whose total work decides whether to compile
@@ -24,7 +158,7 @@ TOKEN_WORK = 1000  # elementary operations that take as long as one token of Gib
 def excluding_documents(
     rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array, pool: ThreadPool = SINGLE_THREAD
 ) -> tuple[Array, Array, Array]:
-    """Self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
+    """Make a self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
 
         γ ∝ max(t − g, low) · max(p − g·inverse_totals, floor),   g = t·p·inverse_norms
 
@@ -46,7 +180,7 @@ def excluding_words(
     scale: Array,
     pool: ThreadPool = SINGLE_THREAD,
 ) -> Array:
-    """Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
+    """Return Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
     work = len(columns.entries) * topics.table.shape[1]
     if not compiled(PASSES * work):
         return _excluding_words(columns, topics, shares, inverse_norms, scale)
@@ -82,9 +216,9 @@ def exact_pass(
     return gamma, (sums[0], sums[1], sums[1].sum(axis=0))
 
 
-# -- passes that do not ------------------------------------------------------------------------------------------------
+# -- passes that include the token itself ------------------------------------------------------------------------------
 def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """Σ c γ of each document (n, K), γ = t·p/Σ t·p.
+    """Return Σ c γ of each document (n, K), γ = t·p/Σ t·p.
 
     A pass over words is the same function of `transposed` rows, with `table` and `shares` exchanged.
     """
@@ -97,7 +231,7 @@ def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SIN
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """(n,) Σ c log Σ t·p of each document."""
+    """Return Σ c log Σ t·p of each document, shape (n,)."""
     work = rows.size * table.shape[1]
     if not compiled(PASSES * work):
         return _row_log_likelihoods(rows, table, shares)
@@ -116,7 +250,7 @@ def fold_in(
     pool: ThreadPool = SINGLE_THREAD,
     often: bool = False,
 ) -> Array:
-    """CVB0 of new documents with fixed topics: Σ c γ, (n, K). `often`: it is called after every pass of a fit.
+    """Run CVB0 of new documents with fixed topics: Σ c γ, (n, K). `often`: it is called after every pass of a fit.
 
     >>> rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.ones(1))
     >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0])).round(3)
@@ -131,7 +265,7 @@ def fold_in(
 
 
 def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
-    """(n,) log p of each document, its words in order, each predicted from those before it; sums to 1 over documents.
+    """Return log p of each document, shape (n,): each word is predicted from those before it.
 
         p(w_i | w_1 … w_i−1) = Σ_k t_k p(w_i|k) / Σ t,   t = α + Σ γ of the words before
 
@@ -151,7 +285,7 @@ def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGL
 def word_rows(
     words: Array, counts: Array, scale: float, beta: float, inverse_totals: Array, pool: ThreadPool = SINGLE_THREAD
 ) -> Array:
-    """p(w|t) of some words: (counts·scale + β)·inverse_totals, (words, K)."""
+    """Return p(w|t) of some words: (counts·scale + β)·inverse_totals, (words, K)."""
     work = len(words) * counts.shape[1]
     scale, beta = counts.dtype.type(scale), counts.dtype.type(beta)
     if not compiled(PASSES * work):
@@ -185,8 +319,8 @@ def gibbs_sweep(
 
 
 def _kernels() -> ModuleType:
-    """Compiled versions, imported when one is needed."""
-    import deciban.topics.kernels.passes_compiled as kernels
+    """Return the module of compiled versions, which is imported when one is needed."""
+    import deciban.topics.kernels_compiled as kernels
 
     return kernels
 
@@ -245,7 +379,7 @@ def _row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
 
 
 def _fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float) -> Array:
-    """All documents at once; each stops when its own counts have converged."""
+    """Fold in all documents at once; each stops when its own counts have converged."""
     owner, p = rows.owners(), table[rows.indices]
     c, lengths = rows.data[:, None], rows.lengths()
     gamma = np.zeros_like(p)
@@ -265,7 +399,7 @@ def _fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float
 
 
 def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
-    """One token at a time, in all documents at once."""
+    """Compute `prequential` one token at a time, in all documents at once."""
     steps = np.ceil(rows.data).astype(np.int64)
     entry = np.repeat(np.arange(rows.size), steps)
     place = np.arange(len(entry)) - np.repeat(np.cumsum(steps) - steps, steps)
@@ -286,7 +420,7 @@ def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
 def _gibbs_sweep(
     tokens: TokenTopics, counts: tuple[Array, Array, Array], alpha: Array, beta: float, draws: Array
 ) -> None:
-    """One token after the other: each depends on all others."""
+    """Draw one token after the other, because each depends on all others."""
     (limits, words, topics), (of_document, of_word, totals) = tokens, counts
     owner = np.repeat(np.arange(len(limits) - 1), np.diff(limits))
     for i, (d, w) in enumerate(zip(owner.tolist(), words.tolist())):
