@@ -14,7 +14,7 @@ from deciban.errors import UsageError
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.typed import TypedTable
+    from deciban.read.tables import TypedTable
 
 FIRST_ROWS = 1000  # of the file, for plots of the model
 Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.evidence.explanation import Explanation
     from deciban.read.source import Source
-    from deciban.read.typed import TypedTable
+    from deciban.read.tables import TypedTable
     from deciban.statistics import Array
 
 FIRST_ROWS = 5  # explained if --row is not given

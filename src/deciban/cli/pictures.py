@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.evaluate import Evaluation
-    from deciban.read.typed import TypedTable
+    from deciban.read.tables import TypedTable
 
 Plot = Callable[..., Any]  # draws on the axes `ax`
 FORMATS = ("svg", "png", "pdf")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.model.prediction_sets import Conformity
     from deciban.read.source import Source
-    from deciban.read.typed import TypedTable
+    from deciban.read.tables import TypedTable
     from deciban.statistics import Array
 
 Coverage = Annotated[

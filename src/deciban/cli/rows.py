@@ -27,8 +27,7 @@ from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
 from deciban.read.places import is_address, is_pattern
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
-from deciban.read.tables import Table, stacked
-from deciban.read.typed import TypedTable
+from deciban.read.tables import Table, TypedTable, stacked
 from deciban.store.files import ENDING, TEMPORARY_FILES, create_locked, remove_if_abandoned
 
 if TYPE_CHECKING:

@@ -58,9 +58,9 @@ from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.predictor import Predictor
 from deciban.ranges import COUNT, TOLERANCE, Ranges
+from deciban.read.arrays import row_weights
 from deciban.read.batches import Batch
-from deciban.read.labels import place_labels
-from deciban.read.numbers import row_weights
+from deciban.read.codes import place_labels
 from deciban.read.tables import Table, in_memory
 from deciban.statistics import Array, Members, Stats
 from deciban.store import save

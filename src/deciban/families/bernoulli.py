@@ -35,7 +35,7 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
-from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refuse
+from deciban.read.arrays import Matrix, entries, is_sparse, plain_numbers, refuse
 from deciban.statistics import Array, Axis, Labels, Members, Stats, summed
 
 BLOCK = 2**20  # values in a block of rows

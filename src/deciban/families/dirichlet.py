@@ -45,7 +45,7 @@ from deciban import kernels
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Input, Rule
-from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, row_sums
+from deciban.read.arrays import Matrix, entries, is_sparse, plain_numbers, row_sums
 from deciban.statistics import Array, Members
 
 Numbers: TypeAlias = Array | float

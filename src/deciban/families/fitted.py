@@ -13,7 +13,7 @@ from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior,
 from deciban.families.posterior import Posterior
 from deciban.families.product import BlockRows, footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Additive, Array, Members, Ragged, Stats
 from deciban.statistics.members import collect_checked
 

@@ -30,7 +30,7 @@ from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
 from deciban.families.protocol import Density, Family, Rule
-from deciban.read.numbers import refuse
+from deciban.read.arrays import refuse
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]

@@ -17,7 +17,7 @@ from deciban.families.protocol import Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture, free_parameters
 from deciban.latent.mixture_fit import WeightedRows
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Array
 
 

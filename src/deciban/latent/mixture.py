@@ -43,7 +43,7 @@ from deciban.latent.components import (
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import ClassOfPart, MixtureFit, PartedRows, Start, WeightedRows, check_start
 from deciban.latent.sequences import require_columns
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Array, Axis, Members
 from deciban.statistics.members import collect_checked
 

@@ -27,7 +27,7 @@ from deciban.families.protocol import Rows
 from deciban.model.folds import stratified
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
-from deciban.read.labels import Labels, place_labels
+from deciban.read.codes import Labels, place_labels
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

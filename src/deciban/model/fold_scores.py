@@ -22,7 +22,7 @@ from deciban.families.mapped import MappedFamily
 from deciban.families.product import BlockRows, Product, ProductStats, blocks_of, expert_rule, experts_of
 from deciban.families.protocol import Rule
 from deciban.model.model import Model
-from deciban.read.categories import MISSING, Codes
+from deciban.read.codes import MISSING, Codes
 from deciban.statistics import Array, Axis, Members
 
 CELLS = 2**22  # scores of rows, classes, features and folds that are computed together

@@ -31,7 +31,7 @@ from deciban.model.ledger import Key, check_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths, by_block
 from deciban.read.batches import Batch
-from deciban.read.labels import Labels, place_labels
+from deciban.read.codes import Labels, place_labels
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 from deciban.statistics.base import finite
 

@@ -28,8 +28,7 @@ from deciban.model.folds import JUDGED_ROWS, Split
 from deciban.model.model import Lesson, Model, Reader, collect, encode
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
-from deciban.read.tables import Table
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.tables import Table, TypedColumns, TypedTable
 from deciban.statistics import Array, Members, Stats
 
 ENOUGH = 0.5  # share of the model's rows, or of the most that are judged, that must be given to choose again

@@ -21,12 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import HERE, DecibanError, InputError, NoRowsError
 from deciban.printable import one_line
+from deciban.read.arrays import row_weights
+from deciban.read.codes import Labels, one_label_a_row
 from deciban.read.files import PLACES, open_source
-from deciban.read.labels import Labels, one_label_a_row
-from deciban.read.numbers import row_weights
 from deciban.read.source import Source, text_slices
-from deciban.read.tables import HEAD, Table, stacked
-from deciban.read.typed import TypedTable
+from deciban.read.tables import HEAD, Table, TypedTable, stacked
 
 if TYPE_CHECKING:
     from rich.progress import Progress

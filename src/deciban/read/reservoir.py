@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.read.labels import Labels
+from deciban.read.codes import Labels
 from deciban.read.tables import Array, Table, stacked
 
 MOST_ROWS = 20_000  # calibration is fitted on the leave-one-out scores of so many rows

@@ -1,7 +1,8 @@
-"""Tables as given: arrays, sparse matrices, lists of texts, and the frames of pandas, polars and pyarrow.
+"""Tables: rows as given (arrays, sparse matrices, lists of texts, frames of pandas, polars and pyarrow), and typed.
 
 A `Table` returns its columns as plain arrays, so that the rest of the package is independent of the input's type; and
-it keeps the origin of its rows, so that errors name the place of a row in the input.
+it keeps the origin of its rows, so that errors name the place of a row in the input. A `TypedTable` is a table that was
+read by a schema.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import io
 from collections import deque
 from collections.abc import Iterator, Mapping, MappingView, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from deciban.errors import HERE, Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
+from deciban.errors import HERE, DecibanError, InputError, column_error
+from deciban.read.codes import Named, spelt
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
     import pyarrow as pa
 
     from deciban.read.source import Source
+
+    # (n,) floats, codes and names, or texts
+    Values: TypeAlias = NDArray[Any] | tuple[NDArray[Any], tuple[str, ...]] | pa.ChunkedArray
 
 Array = NDArray[Any]
 T = TypeVar("T", bound="Table")
@@ -294,69 +299,6 @@ class Columns:
         return self.table.column(0 if self.positions is None else self.positions[0])
 
 
-def array_of(X: Any) -> Any:
-    """The array or sparse matrix of selected columns; anything else as it is."""
-    return X.numbers() if isinstance(X, Columns) else X
-
-
-def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
-    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
-
-    >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
-    array([[ 1., nan],
-           [ 2.,  3.]])
-    """
-    if isinstance(X, Columns):
-        X = X.numbers()
-    if type(X) is not np.ndarray and sp.issparse(X):
-        raise InputError(
-            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
-            remedy="Use one of them, or X.toarray().",
-        )
-    X = np.asarray(X)
-    if X.ndim == 1:
-        X = X[:, None]
-    if X.ndim != 2:
-        raise InputError(
-            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
-        )
-    if X.dtype in (np.float64, np.float32):
-        return X
-    refuse_complex(X)
-    try:
-        return X.astype(np.float64)
-    except (TypeError, ValueError):
-        raise _not_a_number(X, columns) from None
-
-
-def column_name(columns: Sequence[Any], column: int) -> Any:
-    """A column's name; its position where it has no name."""
-    return columns[column] if column < len(columns) else column
-
-
-def refuse_complex(X: Any) -> None:
-    """Raise an InputError if an array or matrix holds complex numbers."""
-    if X.dtype.kind == "c":
-        raise InputError(
-            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
-        )
-
-
-def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
-    """The error for the first value that float() does not take."""
-    for row, column in np.ndindex(X.shape):
-        value = X[row, column].item() if isinstance(X[row, column], np.generic) else X[row, column]
-        try:
-            float(value)
-        except (TypeError, ValueError) as error:
-            name, why = column_name(columns, column), f", which is not a number ({error})."
-            remedy = Remedy(
-                "Declare the column ", Argument("family", "categorical", "Categorical()"), ", or convert it."
-            )
-            return column_error(NotANumberError, name, f"holds {value!r}", remedy, row, why)
-    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
-
-
 def stacked(tables: Sequence[T]) -> T:
     """The rows of several tables with the same columns, one below the other.
 
@@ -503,3 +445,116 @@ def _checked(table: Any) -> Any:
     if table.shape[1] == 0:
         raise InputError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
     return table
+
+
+# -- typed tables ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class TypedColumns:
+    """The values of d columns with n rows each."""
+
+    rows: int
+    values: tuple[Values, ...]  # (d,)
+    shape: tuple[int, int] = field(init=False)  # n, d
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.rows, len(self.values)))
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable(Table):
+    """A table whose columns have been read by a schema: floats, category codes with their names, or texts.
+
+    Its columns are the features of the model. Families encode it without examining the values again.
+    """
+
+    data: TypedColumns
+
+    def take(self, rows: RowIndex) -> TypedTable:
+        """Some of the rows: a slice, a mask or positions."""
+        at = np.arange(len(self))[rows]
+        held = TypedColumns(len(at), tuple(_taken(column, at) for column in self.data.values))
+        return TypedTable(held, self.columns, self.named, self.origin_of(rows))
+
+    def kind(self, position: int) -> ValueType:
+        """Numbers, names or texts."""
+        column = self.data.values[position]
+        return "number" if isinstance(column, np.ndarray) else "category" if isinstance(column, tuple) else "text"
+
+    def pick(self, positions: Sequence[int] | None = None) -> Any:
+        """(n, d) floats where all columns are numbers, `Named` where all are categories, else objects."""
+        if positions is not None and len(positions) == 1:  # the usual case of a column with a family of its own
+            column = self.data.values[positions[0]]
+            if isinstance(column, np.ndarray):
+                return column[:, None]
+            if isinstance(column, tuple):
+                return Named(column[0][:, None], (column[1],))
+        columns: list[Any] = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
+        if columns and all(isinstance(column, np.ndarray) for column in columns):
+            return np.column_stack(columns)
+        if columns and all(isinstance(column, tuple) for column in columns):
+            return Named(np.stack([codes for codes, _ in columns], axis=1), tuple(names for _, names in columns))
+        return np.column_stack([_objects(column) for column in columns])
+
+    def column(self, position: int) -> Any:
+        """One column: (n,) floats, (n,) names as objects, or texts as an Arrow array."""
+        column = self.data.values[position]
+        return _objects(column) if isinstance(column, tuple) else column
+
+    @staticmethod
+    def _stacked(parts: Sequence[TypedColumns]) -> TypedColumns:
+        columns = tuple(map(_joined, zip(*(part.values for part in parts))))
+        return TypedColumns(sum(part.rows for part in parts), columns)
+
+
+def _joined(parts: Sequence[Any]) -> Values:
+    import pyarrow as pa
+
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if not isinstance(parts[0], tuple):
+        return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])
+    names = tuple(sorted({name for _, known in parts for name in known}))
+    place = {name: at for at, name in enumerate(names)}
+    moved = [np.array([*(place[name] for name in known), -1], dtype=np.intp)[codes] for codes, known in parts]
+    return np.concatenate(moved), names
+
+
+def _objects(column: Values) -> Array:
+    if isinstance(column, tuple):
+        return spelt(*column)
+    found = np.empty(len(column), dtype=object)
+    found[:] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return found
+
+
+def _taken(column: Values, rows: Array) -> Values:
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)
+
+
+def taken(column: pa.ChunkedArray | pa.Array, rows: Array) -> pa.ChunkedArray | pa.Array:
+    """Some rows of a column; its chunks are not concatenated if the rows are in order.
+
+    >>> import pyarrow as pa
+    >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
+    ['b', 'c']
+    """
+    import pyarrow as pa
+
+    rows = np.asarray(rows, np.int64)
+    if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
+        return column.take(_integers(rows))
+    starts = np.cumsum([0, *map(len, column.chunks)])
+    cuts = np.searchsorted(rows, starts)
+    if cuts[0] > 0 or cuts[-1] < len(rows):
+        return column.take(_integers(rows))  # raises Arrow's own error for rows out of range
+    parts = zip(column.chunks, starts, cuts, cuts[1:])
+    some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
+    return pa.chunked_array(some, column.type)
+
+
+def _integers(values: Array) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

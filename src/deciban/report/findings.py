@@ -16,8 +16,8 @@ from deciban.families.product import ASKED, blocks_of
 from deciban.families.transformed import Transformed
 from deciban.model.ledger import Ledger
 from deciban.model.model import Model
+from deciban.read.codes import place_labels
 from deciban.read.columns import IGNORED, Column
-from deciban.read.labels import place_labels
 from deciban.read.tables import Table
 from deciban.report.rows import Classifier
 from deciban.statistics import Array

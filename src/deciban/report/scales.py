@@ -16,7 +16,7 @@ from deciban.families.product import blocks_of
 from deciban.model.model import Model
 from deciban.model.nomogram import JointTerm, Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.tables import TypedColumns, TypedTable
 from deciban.statistics import Array
 
 SAMPLES = 3000  # drawn from the model, with equal class priors

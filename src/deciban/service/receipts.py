@@ -24,7 +24,7 @@ from deciban.errors import InputError, ModelFileError
 from deciban.model.ledger import Key, row_hashes
 from deciban.model.model import Model
 from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
+from deciban.read.codes import encode_labels
 from deciban.read.tables import Table
 from deciban.service.digests import former_sums_digest, sums_digest, without_peaks
 from deciban.statistics import Stats

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError, column_error, shortlist
 from deciban.kernels.choice import Array
-from deciban.read.labels import is_missing
-from deciban.read.numbers import find_bad, plain_numbers
-from deciban.read.tables import column_name
+from deciban.read.arrays import column_name, find_bad, plain_numbers
+from deciban.read.codes import is_missing
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens

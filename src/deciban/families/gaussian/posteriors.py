@@ -45,7 +45,7 @@ from deciban.linalg import (
     singular_reasons,
     whiten,
 )
-from deciban.read.numbers import Matrix
+from deciban.read.arrays import Matrix
 from deciban.statistics import Array, Members
 
 ALONE = 1e-12  # share of κ, or of ψ, below which a difference is only rounding

@@ -15,7 +15,7 @@ from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, far_rows
 from deciban.families.protocol import Rule, sums_without_each
-from deciban.read.numbers import Matrix
+from deciban.read.arrays import Matrix
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
