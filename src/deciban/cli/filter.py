@@ -1,8 +1,8 @@
 """`deciban filter`: classifies one mail on its way to a folder, and adds a header with the answer.
 
-The message is passed through unchanged but for that header; headers of the same name that it arrived with are removed,
-because anybody could have written them. A message that cannot be read is passed through, too. An error before the model
-could answer writes nothing and has a non-zero exit code, whereupon mail filters keep the original message.
+The message is not changed otherwise, except that headers of the same name are removed: its sender may have written
+them. A message that cannot be read gets the header "none; error; unsure=yes". If the model cannot be used, nothing is
+written and the exit code is not 0: mail filters then keep the original message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from deciban.cli.mail_client import exit_code as code_of_answer
 from deciban.cli.output import Terminal, answer_stream
 from deciban.errors import DecibanError, UsageError
 from deciban.printable import lines
-from deciban.read.mail_header import UNREAD, MailAnswer, header_text, with_header
 
 Unsure = Annotated[
     float, option("--unsure", "P", "Posterior probability below which an answer is unsure.", min=0, max=1)
@@ -55,6 +54,8 @@ def filter_(
     answer = None if service is None else _ask(terminal, service, message, unsure, token_file)
     if answer is None:
         value = _decide(terminal, model, message, unsure, prior, cost)
+        from deciban.read.mail import with_header
+
         answer = with_header(message, value), value
     with answer_stream(lines) as stream:
         stream.write(answer[0])
@@ -71,8 +72,8 @@ def _decide(
 
     from deciban.cli.rows import GivenDocuments, schema_of
     from deciban.evidence.scores import convert
-    from deciban.read.limits import within_limit
-    from deciban.read.mail import FIELDS, RawMessage
+    from deciban.read.mail import FIELDS, UNREAD, MailAnswer, RawMessage
+    from deciban.read.paths import within_limit
     from deciban.read.tables import Table
 
     schema = schema_of(clf)
@@ -109,6 +110,10 @@ def _ask(
 
 def _exit_codes(given: list[str]) -> dict[str, int]:
     """The exit code of each class, named as the header names it, of --exit-code spam=99."""
+    if not given:
+        return {}
+    from deciban.read.mail import header_text
+
     found = {}
     for name, code in pairs(given, "--exit-code", "spam=99"):
         if not code.isdigit() or int(code) not in CODES:

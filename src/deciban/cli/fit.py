@@ -10,7 +10,7 @@ from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model,
 from deciban.cli.command import argument, column_families, command, flag, one_of, option, refuse_together
 from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import UsageError
-from deciban.read.places import is_pattern
+from deciban.read.paths import is_pattern
 
 if TYPE_CHECKING:
     from deciban.read.source import Source
@@ -158,8 +158,8 @@ def _target(rows: str, output: str | None) -> str:
 
 def _label(source: Source, wanted: str | None) -> str:
     """The label column: as given; of a folder, the name of each text's folder."""
-    from deciban.read.folder import LABEL, FolderSource
     from deciban.read.mail import MailSource
+    from deciban.read.texts import LABEL, FolderSource
 
     if wanted is None:
         if isinstance(source, FolderSource | MailSource) and LABEL in source.columns:

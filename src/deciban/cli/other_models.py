@@ -13,9 +13,9 @@ from deciban.errors import UsageError
 
 if TYPE_CHECKING:
     from deciban.estimators.hidden_markov import HiddenMarkovModel
-    from deciban.read.sentences import Sentence
     from deciban.read.source import Source
     from deciban.read.tables import Table
+    from deciban.read.texts import Sentence
     from deciban.statistics import Axis
     from deciban.text.word_shapes import WordFeatures
 
@@ -155,7 +155,7 @@ def tag(
     may also be plain text, one sentence per line.
     """
     check_target(save, [tagged, sentences], force, is_model)
-    from deciban.read.sentences import read_sentences
+    from deciban.read.texts import read_sentences
 
     model, features = _tagger(tagged)
     if save is not None:
@@ -177,7 +177,7 @@ def tag(
 def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:
     """A tagger from a model file, or learnt from tagged sentences."""
     from deciban import HiddenMarkovModel
-    from deciban.read.sentences import read_sentences
+    from deciban.read.texts import read_sentences
     from deciban.text.word_shapes import RARE_WORD, WordFeatures, word_family
 
     if existing(path).endswith(".deciban"):

@@ -22,9 +22,8 @@ from deciban.cli.output import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
-from deciban.read.limits import read_record, refuse_special_file, within_limit
 from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
-from deciban.read.places import is_address, is_pattern
+from deciban.read.paths import is_address, is_pattern, read_record, refuse_special_file, within_limit
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, TypedTable, stacked

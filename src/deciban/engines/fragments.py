@@ -14,9 +14,9 @@ import numpy as np
 
 from deciban.errors import DecibanError, InputError
 from deciban.read.batches import Batch, Rows
-from deciban.read.columnar import ParquetSource
+from deciban.read.binary_files import ParquetSource
 from deciban.read.files import ManyFiles, check_columns, check_types
-from deciban.read.places import is_address
+from deciban.read.paths import is_address
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.statistics import Array

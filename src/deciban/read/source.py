@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError, NoRowsError
-from deciban.read.limits import Limits, refuse_special_file
-from deciban.read.places import file_system, is_address
+from deciban.read.paths import Limits, file_system, is_address, refuse_special_file
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from deciban import __version__
 from deciban.errors import DecibanError
-from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
+from deciban.read.mail import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
 from deciban.service.answers import PLAIN
 from deciban.service.guard import Guard, Policy, header, require_teacher
