@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import argument, column_families, command, flag, one_of, option, refuse_together
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
-from deciban.cli.command import argument, column_families, command, flag, one_of, option, refuse_together
 from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import UsageError
 from deciban.read.paths import is_pattern
@@ -93,7 +93,7 @@ def fit(
     given_options = {"column": column, "block": block, "text": text, "no_ledger": no_ledger, "bins": bins, **words}
     for name, given in given_options.items():
         refuse_together(like=like, **{name: given})
-    from deciban.cli.fit_report import Report
+    from deciban.cli.figures import Report
     from deciban.cli.rows import engine_of, open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.read.files import FirstRows

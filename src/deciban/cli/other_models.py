@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import argument, columns, command, flag, option
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
-from deciban.cli.command import argument, columns, command, flag, option
 from deciban.cli.output import Terminal, begins_like, check_target, has_columns, is_model, write_text
 from deciban.cli.tables import beside, format_of, write_tables
 from deciban.errors import UsageError

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deciban.cli.app import refuse_together
 from deciban.cli.arguments import class_named, column_named, existing
-from deciban.cli.command import refuse_together
 from deciban.cli.output import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress

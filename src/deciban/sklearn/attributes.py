@@ -1,4 +1,4 @@
-"""Shapes of the fitted attributes of the drop-ins, by which a model file is checked (see `deciban.store.attributes`).
+"""Shapes of the fitted attributes of the drop-ins, by which a model file is checked (see `deciban.store.estimators`).
 
 A drop-in that is not in `SHAPES` cannot be saved in a model file; pickle it instead.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
+from deciban.store.estimators import LARGEST
 
 Shapes = dict[str, str]  # attribute → description
 

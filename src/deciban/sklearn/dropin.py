@@ -151,7 +151,7 @@ class DropIn(metaclass=DropInType):
         Returns
         -------
         dict
-            Description of each attribute, in the words of `deciban.store.attributes`.
+            Description of each attribute, in the words of `deciban.store.estimators`.
         """
         return SHAPES[self._original_name(SHAPES)](self)
 

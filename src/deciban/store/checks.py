@@ -23,7 +23,7 @@ from deciban.families.fixed import KnownDensities, Released
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, ExactSums, LazyNames, Members, Ragged, Stats
-from deciban.store.declared import Predicate
+from deciban.store.registry import Predicate, field_of_wrong_type
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
@@ -94,9 +94,9 @@ def pattern(cls: type, given_values: Mapping[str, Any]) -> None:
 
 def of_declared_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
     """Raise ModelFileError if a value does not have the declared type of its field or parameter."""
-    for field, value in given.items():
-        right, text = types[field]
-        require(right(value), f"{name}.{field}", f"to be {text}")
+    field = field_of_wrong_type(types, given)
+    if field is not None:
+        require(False, f"{name}.{field}", f"to be {types[field][1]}")
 
 
 def require(right: object, what: str, needs: str) -> None:
