@@ -118,14 +118,16 @@ def _of_model(context: typer.Context, names: Callable[..., Iterable[object]]) ->
         return []
 
 
+# bash splits words at = and :, which values of deciban contain, and replaces only the last piece. The completion of
+# `age=ga` must therefore be `gamma` and not `age=gamma`.
 # -- words of an unfinished command in bash ----------------------------------------------------------------------------
 BREAKS = re.compile("[=:]+")
-BEFORE = "DECIBAN_COMPLETED_BEFORE"  # what stands before the last piece of the word that is completed
+BEFORE = "DECIBAN_COMPLETED_BEFORE"  # variable for the part of the completed word in front of its last piece
 SPECIAL = re.compile(r"([\s\"'\\$`!&|;<>()\[\]{}*?~#])")
 
 
 def join_words(environment: MutableMapping[str, str]) -> None:
-    r"""Join the pieces of words, and note what bash does not replace.
+    r"""Join the pieces of words, and store the part of the last word that bash keeps.
 
     >>> given = {"COMP_WORDS": "deciban\nfit\na.csv\n--column\nage\n=\nga", "COMP_CWORD": "6"}
     >>> join_words(given)
@@ -148,12 +150,12 @@ def join_words(environment: MutableMapping[str, str]) -> None:
     environment.update({"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(at), BEFORE: before})
 
 
-def as_bash_takes_them(values: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    r"""Return completions without what bash does not replace, and with a backslash before special characters.
+def bash_completions(values: Iterable[str], environment: Mapping[str, str]) -> list[str]:
+    r"""Return completions without the part that bash keeps, and with a backslash before special characters.
 
-    >>> as_bash_takes_them(["age=gamma", "age=gaussian"], {BEFORE: "age="})
+    >>> bash_completions(["age=gamma", "age=gaussian"], {BEFORE: "age="})
     ['gamma', 'gaussian']
-    >>> as_bash_takes_them(["bill length"], {BEFORE: ""})
+    >>> bash_completions(["bill length"], {BEFORE: ""})
     ['bill\\ length']
     """
     before = environment.get(BEFORE)
@@ -164,14 +166,14 @@ def as_bash_takes_them(values: Iterable[str], environment: Mapping[str, str]) ->
 
 
 def _complete_in_bash() -> None:
-    """Print completions as bash takes them, and end."""
+    """Print the completions for bash, then end the process."""
     join_words(os.environ)
     shown = io.StringIO()
     try:
         with redirect_stdout(shown):
             program_with(None)([], prog_name="deciban", standalone_mode=False)
     finally:
-        write_text("".join(f"{one}\n" for one in as_bash_takes_them(shown.getvalue().splitlines(), os.environ)))
+        write_text("".join(f"{one}\n" for one in bash_completions(shown.getvalue().splitlines(), os.environ)))
 
 
 # -- the application, arguments and options ----------------------------------------------------------------------------

@@ -22,10 +22,9 @@ from deciban.errors import DecibanError, InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.explanation import count, decibans_text
 from deciban.evidence.scores import UNITS
-from deciban.read.batches import Batch, Rows
+from deciban.read.batches import Batch, Reservoir, Rows
 from deciban.read.columns import NUMBERS, Column
 from deciban.read.files import open_source
-from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.read.tables import Table

@@ -91,7 +91,7 @@ def inspect(
         for number, line in enumerate(lines):
             terminal.say(f"{'' if number else name:<12} {line}")
     if hasattr(clf, "n_components_"):
-        from deciban.cli.saved_models import show_clusters
+        from deciban.cli.other_models import show_clusters
 
         show_clusters(terminal, clf)
     elif hasattr(clf, "top_words"):
@@ -105,7 +105,7 @@ def inspect(
 def _contents(clf: Any) -> dict[str, Any]:
     """Clusters or topics as values for JSON."""
     if hasattr(clf, "n_components_"):
-        from deciban.cli.saved_models import profiles
+        from deciban.cli.other_models import profiles
 
         return {"clusters": profiles(clf)}
     if hasattr(clf, "top_words"):

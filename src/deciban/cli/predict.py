@@ -122,8 +122,8 @@ def _answer_saved(
     writing: tuple[str | None, str, bool],
 ) -> None:
     """Write the answers of clusters or topics."""
+    from deciban.cli.other_models import saved_answers
     from deciban.cli.rows import open_rows, report_skipped
-    from deciban.cli.saved_models import saved_answers
 
     wrong = next((name for name, value in options.items() if value), None)
     if wrong is not None:

@@ -65,7 +65,7 @@ DEFERRED = (
 # Arrow and scikit-learn import it to recognise its frames. The command line reads files with Arrow and has none.
 ABSENT = "pandas"
 MMAP_THRESHOLD = -3  # the name of this parameter for glibc's `mallopt`
-LARGE_BLOCK = 2**23  # bytes; larger blocks go back to the system when they are freed, whatever was freed before
+LARGE_BLOCK = 2**23  # bytes; larger blocks are returned to the system as soon as they are freed
 
 
 # -- start-up ----------------------------------------------------------------------------------------------------------
@@ -98,15 +98,15 @@ class ImportFinder:
         return ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """An ordinary empty module, while the import system fills in its attributes."""
+        """Return None: the import system makes an ordinary module and fills in its attributes."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Make it a stand-in."""
+        """Turn the module into a stand-in."""
         module.__class__ = Deferred
 
 
 def return_large_blocks() -> None:
-    """Let the C library return every large freed array to the system; only glibc keeps them, and only it has this."""
+    """Make glibc return large freed arrays to the system at once; other C libraries have no `mallopt`."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
@@ -114,14 +114,14 @@ def return_large_blocks() -> None:
 
 
 def keep_objects() -> None:
-    """Leave the objects that exist now out of later garbage collections: with a large model, each takes 0.1 s."""
+    """Exclude all objects that exist now from garbage collection, which takes 0.1 s with a large model."""
     gc.collect()
     gc.freeze()
 
 
 def prepare_process() -> None:
     """Make imports of this process quick and its memory small. Modules that are loaded already stay as they are."""
-    gc.set_threshold(50_000, 20, 20)  # imports create very many objects and hardly any garbage
+    gc.set_threshold(50_000, 20, 20)  # imports create very many objects and little garbage
     sys.meta_path.insert(0, ImportFinder())
 
 

@@ -60,7 +60,7 @@ def open_rows(
     several_passes: bool = False,
     gaps: bool = False,
 ) -> Source:
-    """Open the rows at a path; documents, if the model `clf` reads texts and the path holds no table.
+    """Open the rows at a path: as documents if the model `clf` reads texts and the path holds no table.
 
     "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
     that the rows do not have are missing in every row, and a note says so.

@@ -31,7 +31,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.structure import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
 from deciban.read.arrays import Matrix, dense_numbers, encode_categories
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 

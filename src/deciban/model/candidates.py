@@ -25,7 +25,7 @@ from deciban.kernels.choice import one_thread
 from deciban.model.calibration import shares
 from deciban.model.judge import left_out_prior
 from deciban.read.arrays import run_of_rows
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
 

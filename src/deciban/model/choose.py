@@ -31,9 +31,8 @@ from deciban.families.transformed import Transformed
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
 from deciban.read.arrays import grid_of
-from deciban.read.batches import Batch
+from deciban.read.batches import Batch, chosen_rows
 from deciban.read.codes import encode_labels
-from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 

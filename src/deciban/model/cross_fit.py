@@ -40,8 +40,7 @@ from deciban.model.judge import left_out_blocks
 from deciban.model.ledger import Key, row_hashes
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.read.batches import Batch
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import Batch, chosen_rows
 from deciban.statistics import Array, Members
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected

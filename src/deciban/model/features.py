@@ -27,8 +27,7 @@ from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.model import Lesson, Model, Reader, collect
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.read.batches import Batch
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import Batch, chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 

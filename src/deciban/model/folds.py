@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from deciban.errors import InputError
 from deciban.model.ledger import Key, row_hashes
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

@@ -231,7 +231,7 @@ class Codes:
 
 @dataclass(frozen=True, eq=False)
 class Named(Codes):
-    """Codes that NumPy takes for an array of their names, None where missing.
+    """Codes that NumPy converts to an array of their names, None where missing.
 
     >>> Named(np.array([[1], [-1]]), (("red", "white"),))[:, 0]
     array(['white', None], dtype=object)

@@ -77,7 +77,7 @@ def _many_files(pattern: str, format: str | None, options: dict[str, Any]) -> So
     return ManyFiles(pattern, paths, partial(open_source, format=format, **options))
 
 
-PLACES = (str, os.PathLike, Source)  # types of what stands for rows: a path or a source, not the rows themselves
+PLACES = (str, os.PathLike, Source)  # types that refer to rows: paths and sources; other types hold the rows
 
 
 def _format(path: str | os.PathLike[str]) -> str:

@@ -275,7 +275,7 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without surrogates, which UTF-8 cannot encode."""
+    """Replace surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -298,7 +298,7 @@ def html_text(page: str) -> str:
 
 
 def _visible(page: str) -> Iterator[str]:
-    """Pieces of visible text, and a line break at each tag of a paragraph. Every step continues behind the last."""
+    """Pieces of visible text, and a line break at each tag of a paragraph. The position only moves forward."""
     at, hidden = 0, 0
     while (markup := _MARKUP.search(page, at)) is not None:
         if not hidden:

@@ -31,7 +31,7 @@ MOST_SHOWN = 20  # columns that an error names
 
 
 Array = NDArray[Any]
-FEW_ROWS = 16  # from so many rows on, Arrow is faster
+FEW_ROWS = 16  # with more rows, Arrow is faster
 ABSENT = frozenset(MARKERS)
 NUMBER_TYPES = (float, int, np.floating, np.integer)
 

@@ -34,7 +34,7 @@ Array = NDArray[Any]
 T = TypeVar("T", bound="Table")
 RowIndex = slice | Sequence[int] | Array  # some rows: a slice, positions, or a mask
 ValueType = Literal["number", "yes/no", "category", "text"]
-HEAD = 65_536  # rows of positive weight from which choices are taken
+HEAD = 65_536  # first rows of positive weight, from which choices are made
 MARKERS = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null",
     "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
@@ -62,7 +62,7 @@ class Origin:
         at = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
         if at.dtype == bool:
             at = np.flatnonzero(at)
-        # as the range would index them; numpy would convert it number by number
+        # computed, because NumPy would convert the range number by number
         at = np.where(at < 0, at + len(self.rows), at)
         return Origin(self.rows.start + self.rows.step * at, self.source)
 
@@ -356,7 +356,7 @@ def text_column(X: Any) -> TextColumn | None:
 
 
 def _dtype_is(series: nw.Series[Any], *names: str) -> bool:
-    """Whether a series is of one of these types, whatever their parameters."""
+    """Whether the type of a series has one of these names; parameters of the type are ignored."""
     return str(series.dtype).split("(")[0] in names
 
 

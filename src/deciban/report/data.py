@@ -16,7 +16,7 @@ from deciban.families.product import blocks_of
 from deciban.model.fit_checks import Finding
 from deciban.model.model import Model
 from deciban.model.predictor import block_lengths
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.report.drawing import bar_cell, percent, table_of, text_of
 from deciban.report.findings import data_warnings
 from deciban.report.material import MOST_CLASSES, MOST_LISTED, Material, WordDrift

@@ -15,8 +15,7 @@ from deciban.evidence.scores import log_ratio
 from deciban.model.folds import JUDGED_ROWS
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
-from deciban.read.batches import Batch
-from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.batches import Batch, Reservoir, chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

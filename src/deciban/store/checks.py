@@ -282,7 +282,7 @@ def estimated(record: object) -> None:
 
 
 def no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
-    """Raise ModelFileError if a family cannot learn no rows beside its sums, or if a released one cannot score none.
+    """Raise ModelFileError if learning 0 rows fails or changes the sums, or if a released family cannot score 0 rows.
 
     Families without sums that can be extended are left out, and so are texts, whose features are words.
     """

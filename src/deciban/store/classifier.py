@@ -39,7 +39,7 @@ from deciban.store.checks import (
 from deciban.store.estimators import Estimator, find, name_of, unfitted
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
-# raised by models that can be saved: the sums of some rows have no estimate under some rules
+# errors of valid models: some sums have no estimate under some rules
 OF_ESTIMATES = (EmptyClassError, InputError, ModelFileError, NoModeError, SingularError)
 # fitted attributes in files of versions without model_
 FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")
@@ -143,7 +143,7 @@ def _with_keys_of_blocks(model: Model) -> Model:
 def _check(model: Model, small: bool) -> None:
     """Check that the parts of a model have the right types and the same classes and columns.
 
-    A small model also learns no rows: this finds sums and hyper-parameters that the family would not have made.
+    A small model also learns a batch of 0 rows: this finds sums and hyper-parameters that the family cannot produce.
     """
     stats, reader = model.stats, model.reader
     require(isinstance(stats, ModelStats) and isinstance(stats.axis, Axis), "the statistics", "sums with classes")
