@@ -1,4 +1,4 @@
-"""`deciban cluster`, `topics` and `tag`: mixture models, topic models, hidden Markov models; answers of saved models."""
+"""`deciban cluster`, `topics` and `tag`: mixtures, topic models, hidden Markov models; answers of saved models."""
 
 from __future__ import annotations
 

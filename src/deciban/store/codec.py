@@ -366,7 +366,7 @@ class Decoder:
             name: decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
         values = absent(cls) | values
-        checks.of_declared_types(cls.__name__, registry.field_types(cls), values)
+        checks.check_types(cls.__name__, registry.field_types(cls), values)
         if not self.trust_pattern:
             checks.pattern(cls, values)
         made = checks.with_keys_of_blocks(cls(**values))

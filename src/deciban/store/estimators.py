@@ -31,7 +31,7 @@ from deciban.errors import HyperparameterError, ModelFileError
 from deciban.model.ledger import Secret
 from deciban.ranges import check_ranges
 from deciban.store import registry
-from deciban.store.checks import KINDS, of_declared_types, require
+from deciban.store.checks import KINDS, check_types, require
 
 LARGEST = 1e100  # of a parameter: its square and a sum of squares are finite
 LARGEST_FACTOR = 1e15  # of a "factor": its square is finite in single precision, too
@@ -84,7 +84,7 @@ class Estimator:
             right = (_is_fitted(name) or name in shapes) and not isinstance(held, property) and not callable(held)
             require(right, str(name)[:80], "to be an attribute")
             setattr(model, name, value)
-        of_declared_types(self.estimator, known, {name: vars(model)[name] for name in known if name in vars(model)})
+        check_types(self.estimator, known, {name: vars(model)[name] for name in known if name in vars(model)})
         check_attributes(model)
         return model
 
@@ -96,7 +96,7 @@ def unfitted(cls: type[T], parameters: Any) -> T:
     known = registry.parameter_types(cast(Hashable, cls))
     named = {registry.FORMERLY.get(f"{called}.{name}") or name: value for name, value in parameters.items()}
     require(set(named) <= set(known), called, "parameters that it has")
-    of_declared_types(called, known, named)
+    check_types(called, known, named)
     model = cls(**named)
     check_parameters(model)
     return model
