@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, HyperparameterError, InputError, MergeError
-from deciban.read.arrays import counted_numbers, dense_numbers, encode_categories, numbers, plain_numbers
+from deciban.read.arrays import counted_numbers, encode_categories, numbers, plain_numbers
 from deciban.read.files import open_source
 from deciban.read.schema import Schema
-from deciban.read.tables import Table, stacked
+from deciban.read.tables import Table, dense_numbers, stacked
 
 N = 60
 

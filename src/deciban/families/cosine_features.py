@@ -30,9 +30,9 @@ from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.structure import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
-from deciban.read.arrays import Matrix, dense_numbers, encode_categories
+from deciban.read.arrays import Matrix, encode_categories
 from deciban.read.batches import chosen_rows
-from deciban.read.tables import Columns, Table
+from deciban.read.tables import Columns, Table, dense_numbers
 from deciban.statistics import Array, Members
 
 STRENGTHS = (3.0, 0.3, 0.03, 0.003)  # pseudo-rows of the target, as shares of the rows

@@ -29,7 +29,8 @@ from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
-from deciban.read.arrays import dense_numbers, refuse, refuse_infinite
+from deciban.read.arrays import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 from deciban.statistics.base import TOLERANCE
 

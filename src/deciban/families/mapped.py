@@ -27,7 +27,8 @@ from deciban.families.abilities import (
 )
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
-from deciban.read.arrays import dense_numbers, refuse_infinite
+from deciban.read.arrays import refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 
 

@@ -32,7 +32,8 @@ from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
-from deciban.read.arrays import dense_numbers, refuse, refuse_infinite
+from deciban.read.arrays import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 
 BLOCK_CELLS = 2**15  # values of all classes that are scored at a time

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
 from deciban.families.parameters import HasParameters
-from deciban.read.arrays import dense_numbers, refuse_infinite
-from deciban.read.tables import Columns
+from deciban.read.arrays import refuse_infinite
+from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
 
 if TYPE_CHECKING:

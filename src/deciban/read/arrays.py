@@ -12,83 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import (
     HERE,
-    Argument,
     DomainError,
     InputError,
-    NotANumberError,
-    Remedy,
     WeightError,
     column_error,
     shortlist,
 )
 from deciban.read.codes import MISSING, Codes, Named, encode_numbers, is_missing
-from deciban.read.tables import Columns
+from deciban.read.tables import Columns, array_of, column_name, dense_numbers, refuse_complex
 
 Array = NDArray[Any]
 Matrix: TypeAlias = Array | sp.csr_array  # (n, D), dense or sparse
-
-
-def array_of(X: Any) -> Any:
-    """The array or sparse matrix of selected columns; anything else as it is."""
-    return X.numbers() if isinstance(X, Columns) else X
-
-
-def column_name(columns: Sequence[Any], column: int) -> Any:
-    """A column's name; its position where it has no name."""
-    return columns[column] if column < len(columns) else column
-
-
-def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
-    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
-
-    >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
-    array([[ 1., nan],
-           [ 2.,  3.]])
-    """
-    if isinstance(X, Columns):
-        X = X.numbers()
-    if type(X) is not np.ndarray and sp.issparse(X):
-        raise InputError(
-            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
-            remedy="Use one of them, or X.toarray().",
-        )
-    X = np.asarray(X)
-    if X.ndim == 1:
-        X = X[:, None]
-    if X.ndim != 2:
-        raise InputError(
-            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
-        )
-    if X.dtype in (np.float64, np.float32):
-        return X
-    refuse_complex(X)
-    try:
-        return X.astype(np.float64)
-    except (TypeError, ValueError):
-        raise _not_a_number(X, columns) from None
-
-
-def refuse_complex(X: Any) -> None:
-    """Raise an InputError if an array or matrix holds complex numbers."""
-    if X.dtype.kind == "c":
-        raise InputError(
-            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
-        )
-
-
-def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
-    """The error for the first value that float() does not take."""
-    for row, column in np.ndindex(X.shape):
-        value = X[row, column].item() if isinstance(X[row, column], np.generic) else X[row, column]
-        try:
-            float(value)
-        except (TypeError, ValueError) as error:
-            name, why = column_name(columns, column), f", which is not a number ({error})."
-            remedy = Remedy(
-                "Declare the column ", Argument("family", "categorical", "Categorical()"), ", or convert it."
-            )
-            return column_error(NotANumberError, name, f"holds {value!r}", remedy, row, why)
-    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
 def is_sparse(X: object) -> TypeGuard[sp.csr_array]:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DecibanError, InputError, column_error
+from deciban.errors import HERE, Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
 from deciban.read.codes import Named, spelt
 
 if TYPE_CHECKING:
@@ -299,6 +299,69 @@ class Columns:
         return self.table.column(0 if self.positions is None else self.positions[0])
 
 
+def array_of(X: Any) -> Any:
+    """The array or sparse matrix of selected columns; anything else as it is."""
+    return X.numbers() if isinstance(X, Columns) else X
+
+
+def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
+    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
+
+    >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
+    array([[ 1., nan],
+           [ 2.,  3.]])
+    """
+    if isinstance(X, Columns):
+        X = X.numbers()
+    if type(X) is not np.ndarray and sp.issparse(X):
+        raise InputError(
+            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
+            remedy="Use one of them, or X.toarray().",
+        )
+    X = np.asarray(X)
+    if X.ndim == 1:
+        X = X[:, None]
+    if X.ndim != 2:
+        raise InputError(
+            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
+        )
+    if X.dtype in (np.float64, np.float32):
+        return X
+    refuse_complex(X)
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        raise _not_a_number(X, columns) from None
+
+
+def column_name(columns: Sequence[Any], column: int) -> Any:
+    """A column's name; its position where it has no name."""
+    return columns[column] if column < len(columns) else column
+
+
+def refuse_complex(X: Any) -> None:
+    """Raise an InputError if an array or matrix holds complex numbers."""
+    if X.dtype.kind == "c":
+        raise InputError(
+            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
+        )
+
+
+def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
+    """The error for the first value that float() does not take."""
+    for row, column in np.ndindex(X.shape):
+        value = X[row, column].item() if isinstance(X[row, column], np.generic) else X[row, column]
+        try:
+            float(value)
+        except (TypeError, ValueError) as error:
+            name, why = column_name(columns, column), f", which is not a number ({error})."
+            remedy = Remedy(
+                "Declare the column ", Argument("family", "categorical", "Categorical()"), ", or convert it."
+            )
+            return column_error(NotANumberError, name, f"holds {value!r}", remedy, row, why)
+    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
+
+
 def stacked(tables: Sequence[T]) -> T:
     """The rows of several tables with the same columns, one below the other.
 
@@ -528,33 +591,8 @@ def _objects(column: Values) -> Array:
 
 
 def _taken(column: Values, rows: Array) -> Values:
+    from deciban.read.arrow import taken
+
     if isinstance(column, np.ndarray):
         return column[rows]
     return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)
-
-
-def taken(column: pa.ChunkedArray | pa.Array, rows: Array) -> pa.ChunkedArray | pa.Array:
-    """Some rows of a column; its chunks are not concatenated if the rows are in order.
-
-    >>> import pyarrow as pa
-    >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
-    ['b', 'c']
-    """
-    import pyarrow as pa
-
-    rows = np.asarray(rows, np.int64)
-    if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
-        return column.take(_integers(rows))
-    starts = np.cumsum([0, *map(len, column.chunks)])
-    cuts = np.searchsorted(rows, starts)
-    if cuts[0] > 0 or cuts[-1] < len(rows):
-        return column.take(_integers(rows))  # raises Arrow's own error for rows out of range
-    parts = zip(column.chunks, starts, cuts, cuts[1:])
-    some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
-    return pa.chunked_array(some, column.type)
-
-
-def _integers(values: Array) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

@@ -19,7 +19,7 @@ from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
 from deciban.kernels.machine_code import at_hand
 from deciban.kernels.parallel import each, get_threads
-from deciban.read.tables import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array
 from deciban.text.kernels.streams import (
     Chunk,

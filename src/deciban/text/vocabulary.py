@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.kernels.choice import compiled, readable
-from deciban.read.tables import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array
 from deciban.text.kernels.ordering import alphabetical
 from deciban.text.word_delta import NewerBase, WordDelta, found, place

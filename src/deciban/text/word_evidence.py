@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.dirichlet import log_in_place
 from deciban.families.protocol import Rule
-from deciban.read.tables import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
 from deciban.text.leave_one_out import LeaveOneOut, LeftOutEntries

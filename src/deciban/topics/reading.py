@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError, column_error, shortlist
 from deciban.kernels.choice import Array
-from deciban.read.arrays import column_name, find_bad, plain_numbers
+from deciban.read.arrays import find_bad, plain_numbers
 from deciban.read.codes import is_missing
+from deciban.read.tables import column_name
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens

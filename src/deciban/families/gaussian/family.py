@@ -47,7 +47,8 @@ from deciban.families.gaussian.sums import (
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, score_by_each, sums_without_each
 from deciban.linalg import EPS, whiten
-from deciban.read.arrays import Matrix, column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.arrays import Matrix, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.tables import column_name, dense_numbers
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
