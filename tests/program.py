@@ -85,8 +85,7 @@ def import_program() -> None:
     modules = (
         "cli.app",
         "cli.rows",
-        "cli.fit_report",
-        "cli.judging",
+        "cli.figures",
         "demo",
         "estimators.classifier",
         "store",

@@ -15,7 +15,7 @@ import pytest
 
 import deciban
 from deciban import GenerativeClassifier
-from deciban.read.mail_header import with_header
+from deciban.read.mail import with_header
 from program import environment
 from service.running import Running
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from deciban.cli.app import COMMANDS, program_with
-from deciban.cli.command import EXAMPLES
+from deciban.cli.app import COMMANDS, EXAMPLES, program_with
 from deciban.service.lessons import Lesson
 from deciban.service.teacher import Teacher
 from pages import BLOCK, commands, session, transcript

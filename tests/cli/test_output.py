@@ -122,7 +122,7 @@ def test_no_other_module_of_the_command_line_writes():
             text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Name) else ""
             if text in ("print", "sys.stdout", "sys.stderr", "os.write") or text.endswith((".write_text", ".savefig")):
                 found.append(f"{path.name}: {text}")
-    assert found == ["pictures.py: figure.savefig"]  # into memory
+    assert found == ["figures.py: figure.savefig"]  # into memory
 
 
 # -- whole files -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 import deciban
 from deciban.cli.app import COMMANDS
-from deciban.cli.startup import Deferred, ImportFinder
+from deciban.cli.process import Deferred, ImportFinder
 
 PACKAGE = Path(deciban.__file__).parent
 
@@ -79,7 +79,7 @@ def test_the_program_sets_the_process_up():
     code = """
 import gc, sys
 from deciban.cli.app import COMMANDS
-from deciban.cli.startup import Deferred, ImportFinder, prepare_process
+from deciban.cli.process import Deferred, ImportFinder, prepare_process
 before = gc.get_threshold()
 prepare_process()
 import numpy.testing, sklearn.base
@@ -135,7 +135,7 @@ def test_no_other_module_touches_imports_garbage_collection_or_freed_memory():
                 or (changed and ast.unparse(node.value) == "sys.modules")
             ):
                 touched.append(path.relative_to(PACKAGE).as_posix())
-    assert set(touched) == {"cli/startup.py"}
+    assert set(touched) == {"cli/process.py"}
 
 
 @pytest.mark.parametrize("arguments", [["no-such-command"], ["predict"], ["fit", "a.csv", "--no-such-option"]])

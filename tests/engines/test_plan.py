@@ -15,8 +15,8 @@ from deciban.engines.plan import Serial, Tree, over_parts, tree
 from deciban.engines.tasks import Adding, Choices, FilePart, Files, Partial, Summing, Task, parts_of
 from deciban.errors import EngineError, InputError, NotAvailableError
 from deciban.latent.gaussian_missing import GaussianWithGaps
+from deciban.read.batches import chosen_rows, draws
 from deciban.read.files import open_source
-from deciban.read.reservoir import chosen_rows, draws
 from engine_rows import ROWS, assert_close_sums, assert_equal_models, columns, documents, groups, planned, write
 
 FAMILIES = {"size": "gaussian", "colour": "categorical", "calls": "poisson"}
@@ -331,7 +331,7 @@ def test_partial_sums_are_added_as_neighbours():
 
 
 def test_rows_are_chosen_in_runs_as_at_once(monkeypatch):
-    monkeypatch.setattr("deciban.read.reservoir.RUN", 1_000)
+    monkeypatch.setattr("deciban.read.batches.RUN", 1_000)
     n = 4_100
     whole = np.sort(np.argsort(draws(0, n))[:50])
     assert np.array_equal(chosen_rows(n, 50), whole)

@@ -10,7 +10,7 @@ from scipy import stats as sps
 from deciban.errors import DomainError, HyperparameterError
 from deciban.families.binned import Binned, find_edges, left_out_histograms
 from deciban.families.transformed import POWERS, Transformed, best_powers, yeo_johnson
-from deciban.read.numbers import grid_of
+from deciban.read.arrays import grid_of
 from deciban.statistics import Members
 
 rng = np.random.default_rng(0)

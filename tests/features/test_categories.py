@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, InputError
-from deciban.read.categories import Codes, encode_categories
+from deciban.read.arrays import encode_categories
+from deciban.read.codes import Codes
 
 
 def spelt(codes):

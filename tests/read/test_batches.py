@@ -10,10 +10,9 @@ import pytest
 
 from deciban.errors import DomainError
 from deciban.read import source
-from deciban.read.arrow import whole_numbers
+from deciban.read.arrow import taken, whole_numbers
 from deciban.read.batches import prefetched
 from deciban.read.source import regrouped, text_slices
-from deciban.read.typed import taken
 
 TEXTS = ["x" * n for n in (3, 9, 1, 1, 1, 20, 0, 0, 4, 5, 5, 1)] + [None, "ü" * 4]
 

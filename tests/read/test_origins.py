@@ -9,8 +9,8 @@ import pytest
 from deciban import Gaussian, GenerativeClassifier, Poisson
 from deciban.cli.process import as_option
 from deciban.errors import HERE, Argument, DomainError, InputError, NotLearntError, Remedy, SaveError, UnknownLabelError
+from deciban.read.codes import place_labels
 from deciban.read.files import open_source
-from deciban.read.labels import place_labels
 from deciban.read.schema import Schema
 from deciban.read.source import REASONS
 from deciban.read.tables import HEAD, Table, stacked

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from deciban.read.reservoir import chosen_rows, draws
+from deciban.read.batches import chosen_rows, draws
 from deciban.read.tables import Origin
 
 

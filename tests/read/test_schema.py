@@ -11,9 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, HyperparameterError, InputError, MergeError
-from deciban.read.categories import encode_categories
+from deciban.read.arrays import counted_numbers, encode_categories, numbers, plain_numbers
 from deciban.read.files import open_source
-from deciban.read.numbers import counted_numbers, numbers, plain_numbers
 from deciban.read.schema import Schema
 from deciban.read.tables import Table, dense_numbers, stacked
 

@@ -17,11 +17,11 @@ from deciban import GenerativeClassifier
 from deciban.cli.rows import GivenDocuments
 from deciban.errors import DomainError, InputError
 from deciban.read import json_files, text_files
-from deciban.read import limits as limits_module
 from deciban.read.files import open_source
-from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, refuse_special_file
+from deciban.read.json_files import block_nests_deeper, nests_deeper
 from deciban.read.mail import HIDDEN, PARAGRAPHS, html_text, raw_messages
-from deciban.read.sentences import read_sentences
+from deciban.read.paths import Limits, refuse_special_file
+from deciban.read.texts import read_sentences
 from limited import run_limited
 
 READ = """
@@ -93,12 +93,12 @@ VALUES = st.recursive(
 def test_depth_is_what_a_count_of_brackets_says(rows, depth, end):
     text = "".join(json.dumps(row) + end for row in rows)
     for chunk in (2**21, 5):
-        limits_module.CHUNK, former = chunk, limits_module.CHUNK
+        json_files.EXAMINED, former = chunk, json_files.EXAMINED
         try:
             assert nests_deeper(text.encode(), depth) == (depth_of(text) > depth)
             assert block_nests_deeper(text.encode(), depth) == (depth_of(text) > depth)
         finally:
-            limits_module.CHUNK = former
+            json_files.EXAMINED = former
 
 
 def test_nested_json_is_refused_in_every_line(tmp_path):
@@ -162,7 +162,7 @@ outcome(sys.argv[1], limits=Limits(cells=10))
 limit(seconds=8, megabytes=700)
 print(outcome(sys.argv[1]))
 """
-    printed = run_limited(READ + "from deciban.read.limits import Limits" + code, tmp_path / "wide.xlsx")
+    printed = run_limited(READ + "from deciban.read.paths import Limits" + code, tmp_path / "wide.xlsx")
     assert "wide.xlsx has more than 2,049 rows of 16,384 columns. Save the sheet as CSV, or raise the limit" in printed
 
 

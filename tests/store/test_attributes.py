@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from deciban import PCA, PLSA, Fisher, MixtureModel, SemiSupervised, TopicModel, load, save
 from deciban import sklearn as drop_in
 from deciban.errors import DecibanError, ModelFileError
-from deciban.store import declared
+from deciban.store import registry
 from store.fuzz import Seed, drop_in_labels, drop_ins, fit_drop_in, uses
 from store.models import COUNTS, NUMBERS
 from versions import with_tested_sklearn
@@ -27,7 +27,7 @@ def test_attributes_that_estimators_set_are_declared():
         PLSA(2, max_iter=3).fit(COUNTS.astype(int)),
     ]
     for model in [*models, *(fit_drop_in(estimator, rows) for _, estimator, rows in drop_ins())]:
-        known = {*declared.of_attributes(type(model)), *getattr(model, "fitted_shapes", dict)()}
+        known = {*registry.attribute_types(type(model)), *getattr(model, "fitted_shapes", dict)()}
         set_by_fit = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
         assert set_by_fit <= known, type(model)
 

@@ -93,7 +93,7 @@ def nothing(*given):
 
 UNCHECKED = {  # how a model is made, how its file is changed, and the check that would find it
     "a component that the sums do not have": (mixture, rename_a_component, (checks, "SAME_CLASSES", ())),
-    "features that no column has": (diagonal, rename_the_features, (classifier, "no_rows", nothing)),
+    "features that no column has": (diagonal, rename_the_features, (classifier, "check_empty_batch", nothing)),
     "levels that are no integers": (with_interactions, retype_the_levels, (classifier, "_check_density", nothing)),
 }
 

@@ -33,8 +33,7 @@ def main() -> None:
 def run_program(arguments: Sequence[str]) -> int:
     """Set this process up as the program's own, run a command and return its exit code."""
     from deciban.cli.output import prepare_streams
-    from deciban.cli.process import handle_signals, print_warnings_as_notes, run, unless_stopped
-    from deciban.cli.startup import prepare_process
+    from deciban.cli.process import handle_signals, prepare_process, print_warnings_as_notes, run, unless_stopped
 
     def prepare_and_run() -> int:
         handle_signals()

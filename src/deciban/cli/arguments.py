@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deciban.cli.output import Terminal
 from deciban.errors import ModelFileError, UsageError, shortlist
-from deciban.read.places import is_address, is_pattern
+from deciban.read.paths import is_address, is_pattern
 
 if TYPE_CHECKING:
     from deciban.model.model import Model

@@ -1,4 +1,4 @@
-"""`deciban docs`: the documentation that was installed with the program."""
+"""`deciban demo` and `deciban docs`: a demonstration, and the documentation that was installed with the program."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Annotated
 
 import typer
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import LOOK, argument, command, option
 from deciban.cli.arguments import unknown_name
-from deciban.cli.command import argument, command
 from deciban.cli.output import Terminal, is_terminal, print_markdown, write_text
 from deciban.errors import NotAvailableError
 
 INSTALLED = "share/doc/deciban/"  # data files of the wheel
 SECTIONS = ("tutorial.md", "howto/", "explanation/", "reference/", "maths/")
+Folder = Annotated[str, option("--folder", "DIR", "Folder for the files that it writes.")]
+
+
+@command("deciban demo", panel=LOOK)
+def demo(terminal: Terminal, folder: Folder = "demo") -> None:
+    """Run a demonstration on files that every installation has: four ideas of the library, then these commands."""
+    from deciban.demo import main
+
+    main(folder)
 
 
 def _pages(context: typer.Context, incomplete: str) -> list[str]:

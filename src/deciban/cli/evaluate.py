@@ -6,15 +6,15 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import argument, command, flag, one_of, option, refuse_together
 from deciban.cli.arguments import cost_of, existing, ledger_key, open_model, prior_of
-from deciban.cli.command import argument, command, flag, one_of, option, refuse_together
 from deciban.cli.output import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.typed import TypedTable
+    from deciban.read.tables import TypedTable
 
 FIRST_ROWS = 1000  # of the file, for plots of the model
 Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]
@@ -84,12 +84,12 @@ def evaluate(
     refuse_together(groups=groups, time=time)
     if (groups is not None or time is not None) and not leave_one_out:
         raise UsageError("--groups and --time are for learnt rows: add --learnt.")
-    from deciban.cli.judging import evaluate_rows, evaluate_scores, show_thresholds, threshold_table
+    from deciban.cli.figures import evaluate_rows, evaluate_scores, show_thresholds, threshold_table
 
     drawn: list[str] = []
     folder = None
     if plots is not None:
-        from deciban.cli.pictures import draw_evaluation, draw_model, plots_folder
+        from deciban.cli.figures import draw_evaluation, draw_model, plots_folder
 
         folder = plots_folder(plots)
     if model is None:
@@ -156,7 +156,7 @@ def compare(
         raise UsageError("compare reads the rows once for each model. Give a file, not stdin.")
     key = ledger_key(key_file) if learnt else None
     models = [open_model(path, "GenerativeClassifier", key=key) for path in paths]
-    from deciban.cli.judging import evaluate_rows
+    from deciban.cli.figures import evaluate_rows
     from deciban.cli.rows import label_column, open_rows
     from deciban.model.evaluation import Comparison
 

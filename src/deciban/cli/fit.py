@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import argument, column_families, command, flag, one_of, option, refuse_together
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
-from deciban.cli.command import argument, column_families, command, flag, one_of, option, refuse_together
 from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import UsageError
-from deciban.read.places import is_pattern
+from deciban.read.paths import is_pattern
 
 if TYPE_CHECKING:
     from deciban.read.source import Source
@@ -93,7 +93,7 @@ def fit(
     given_options = {"column": column, "block": block, "text": text, "no_ledger": no_ledger, "bins": bins, **words}
     for name, given in given_options.items():
         refuse_together(like=like, **{name: given})
-    from deciban.cli.fit_report import Report
+    from deciban.cli.figures import Report
     from deciban.cli.rows import engine_of, open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.read.files import FirstRows
@@ -158,8 +158,8 @@ def _target(rows: str, output: str | None) -> str:
 
 def _label(source: Source, wanted: str | None) -> str:
     """The label column: as given; of a folder, the name of each text's folder."""
-    from deciban.read.folder import LABEL, FolderSource
     from deciban.read.mail import MailSource
+    from deciban.read.texts import LABEL, FolderSource
 
     if wanted is None:
         if isinstance(source, FolderSource | MailSource) and LABEL in source.columns:

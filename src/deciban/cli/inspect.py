@@ -1,13 +1,13 @@
-"""`deciban inspect`: what a model file holds: rows, families, calibration, ledger and parameters."""
+"""`deciban inspect`, `report` and `export`: a model in the terminal, as a page, and as a query for a database."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from deciban.cli import command as options
-from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
-from deciban.cli.command import command, features, option
-from deciban.cli.output import Terminal, check_target, has_columns
+from deciban.cli import app as options
+from deciban.cli.app import argument, command, features, flag, option, refuse_together
+from deciban.cli.arguments import calibration_state, choices_state, ledger_key, open_model, prior_of, unknown_name
+from deciban.cli.output import Terminal, begins_like, check_target, has_columns, write_file, write_text
 from deciban.cli.tables import format_of, write_tables
 
 if TYPE_CHECKING:
@@ -21,8 +21,27 @@ Feature = Annotated[
 ]
 Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
 Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
+Rows = Annotated[str | None, argument("[ROWS]", "Labelled rows to judge the model by: a file, a folder, or -.")]
+Page = Annotated[str, option("--output -o", "FILE", "Write the page to FILE.")]
+LeaveOneOut = Annotated[
+    bool,
+    flag(
+        "--learnt --leave-one-out",
+        "The rows were learnt: score each by a model without its fold. Default: by the ledger.",
+    ),
+]
+New = Annotated[bool, flag("--new", "The rows were not learnt.")]
+Against = Annotated[str | None, option("--against", "FILE", "Labelled rows to compare with those learnt: drift.")]
+Title = Annotated[str, option("--title", "TEXT", "Heading of the page.")]
+TITLE = "-- deciban: answers of "  # first line of an output
+Table = Annotated[str, option("--table", "NAME", "Table that holds the rows.")]
+Dialect = Annotated[str, option("--dialect", "NAME", "Dialect of SQL: duckdb, sqlite, postgres, bigquery, …")]
+Keep = Annotated[
+    list[str] | None, option("--keep", "COLUMN", "Column to return beside the answers; repeat it for more.")
+]
 
 
+# -- inspect -----------------------------------------------------------------------------------------------------------
 @command(
     "deciban inspect tumours.deciban",
     "deciban inspect tumours.deciban --feature radius -o parameters.csv",
@@ -72,7 +91,7 @@ def inspect(
         for number, line in enumerate(lines):
             terminal.say(f"{'' if number else name:<12} {line}")
     if hasattr(clf, "n_components_"):
-        from deciban.cli.saved_models import show_clusters
+        from deciban.cli.other_models import show_clusters
 
         show_clusters(terminal, clf)
     elif hasattr(clf, "top_words"):
@@ -86,7 +105,7 @@ def inspect(
 def _contents(clf: Any) -> dict[str, Any]:
     """Clusters or topics as values for JSON."""
     if hasattr(clf, "n_components_"):
-        from deciban.cli.saved_models import profiles
+        from deciban.cli.other_models import profiles
 
         return {"clusters": profiles(clf)}
     if hasattr(clf, "top_words"):
@@ -174,3 +193,76 @@ def _show_parameters(terminal: Terminal, parameters: list[Parameter], most: int,
     terminal.table(("feature", "parameter", "class", "mean", f"{level:.0%} interval", "decibans"), rows, (3, 5))
     if len(parameters) > most:
         terminal.say(f"… and {len(parameters) - most:,} more: --most, --feature NAME, or -o parameters.csv for all")
+
+
+# -- report ------------------------------------------------------------------------------------------------------------
+@command(
+    "deciban report tumours.deciban tumours.csv -o report.html",
+    "deciban report tumours.deciban tumours.csv --against ten.csv -o report.html",
+    panel=options.LOOK,
+)
+def report(
+    terminal: Terminal,
+    model: options.ModelFile,
+    rows: Rows = None,
+    output: Page = "report.html",
+    label: options.Label = None,
+    leave_one_out: LeaveOneOut = False,
+    new: New = False,
+    against: Against = None,
+    title: Title = "",
+    force: options.Force = False,
+    read_as: options.ReadAs = None,
+    skip_bad: options.SkipBad = False,
+    key_file: options.KeyFile = None,
+) -> None:
+    """Write a report as one page: the model, its figures, sliders of prior and costs, columns, rows, drift."""
+    refuse_together(leave_one_out=leave_one_out, new=new)
+    check_target(output, [model, rows, against], force, begins_like('content="deciban report"'))
+    clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))
+    from deciban.cli.rows import label_column, open_rows, report_skipped
+
+    def labelled(path: str | None) -> tuple[object, str] | None:
+        if path is None:
+            return None
+        source = open_rows(terminal, path, read_as, skip_bad, clf=clf, several_passes=True)
+        return source, label_column(clf, source, label)
+
+    judged, other = labelled(rows), labelled(against)
+    learnt = True if leave_one_out else False if new else None
+    clf.report(output, *(judged or ()), learnt=learnt, other=other, title=title)
+    for given in (judged, other):
+        if given is not None:
+            report_skipped(terminal, given[0])  # type: ignore[arg-type]
+    if terminal.json:
+        terminal.dump({"report": output})
+    else:
+        terminal.note(f"{output}: a report of {model}")
+
+
+# -- export ------------------------------------------------------------------------------------------------------------
+@command(
+    "deciban export tumours.deciban --table tumours --keep patient -o tumours.sql",
+    "deciban export tumours.deciban --table tumours --dialect sqlite -o tumours.sql --force",
+    panel=options.LOOK,
+)
+def export(
+    terminal: Terminal,
+    model: options.ModelFile,
+    table: Table = "rows",
+    dialect: Dialect = "duckdb",
+    keep: Keep = None,
+    prior: options.Prior = None,
+    output: options.Output = None,
+    force: options.Force = False,
+) -> None:
+    """Write the model of a table as a SQL query, which answers where the rows are."""
+    check_target(output, [model], force, begins_like(TITLE))
+    clf = open_model(model, "GenerativeClassifier")
+    query = clf.to_sql(dialect, table=table, keep=keep, prior=prior_of(prior, clf.stats_.classes))
+    text = f"{TITLE}{model}\n{query};\n"
+    if output is None:
+        write_text(text)
+        return
+    write_file(output, text.encode())
+    terminal.note(f"{output}: a query of {model} for the table {table!r}")

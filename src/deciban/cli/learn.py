@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-from deciban.cli import command as options
+from deciban.cli import app as options
+from deciban.cli.app import argument, command, flag, one_of, option
 from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, standing, unknown_name
-from deciban.cli.command import argument, command, flag, one_of, option
 from deciban.cli.output import Terminal, check_target, is_model
 from deciban.errors import DecibanError, UsageError
 

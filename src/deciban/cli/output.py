@@ -270,7 +270,7 @@ def check_target(output: str | None, inputs: Sequence[str | None], force: bool, 
     Temporary files that killed writers of `output` left are removed.
 
     Refused are devices, pipes and sockets, inputs of the same command, and, without `force`, an existing file of
-    another kind. Permissions do not matter: a superuser may replace all of them.
+    another kind. Permissions are not examined: a superuser may replace every file.
     """
     if output is None or output == "-":
         return

@@ -1,7 +1,11 @@
-"""The `deciban` process: exit codes, error messages, warnings and signals.
+"""The `deciban` process: start-up, exit codes, error messages, warnings and signals.
 
 Exit codes: 0 success; 1 bad data or a failure of the system; 2 usage error; 130 Ctrl-C; 143 SIGTERM. A reader that
 closes our output early, such as `head`, is no error.
+
+A short command spends most of its time on imports. scikit-learn, scipy, joblib, numba and Arrow import large modules
+that a command hardly uses, so `prepare_process` replaces these by stand-ins, and makes pandas impossible to import. The
+library changes neither imports nor garbage collection (docs/decisions/0018).
 
 Python handles a signal between two of its own instructions. There are none while Arrow waits for a pipe or a long
 matrix product runs, so a thread waits for signals too: it gives the main thread a moment to unwind, then removes
@@ -10,7 +14,10 @@ half-written files and ends the process.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import gc
+import importlib
 import os
 import signal
 import socket
@@ -19,7 +26,8 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import FrameType
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from deciban.cli import output
@@ -47,6 +55,74 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "new_rows": lambda value: "add --new to `recalibrate`, leave --learnt out of `evaluate`",
     "without_ledger": lambda value: "deciban fit ROWS --no-ledger -o MODEL",
 }
+
+# Imported by scipy, joblib, scikit-learn, numba and narwhals, and seldom used by a command.
+DEFERRED = (
+    *("numpy.f2py", "numpy.testing", "numpy.polynomial", "scipy.stats", "narwhals.stable.v2"),
+    *("asyncio", "pydoc", "yaml"),
+)
+
+# Arrow and scikit-learn import it to recognise its frames. The command line reads files with Arrow and has none.
+ABSENT = "pandas"
+MMAP_THRESHOLD = -3  # the name of this parameter for glibc's `mallopt`
+LARGE_BLOCK = 2**23  # bytes; larger blocks are returned to the system as soon as they are freed
+
+
+# -- start-up ----------------------------------------------------------------------------------------------------------
+class Deferred(ModuleType):
+    """Stand-in for a module. The first use of one of its attributes imports the module itself."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        name = self.__name__
+        finder = self.__loader__
+        if isinstance(finder, ImportFinder) and name in finder.deferred:
+            finder.deferred.discard(name)
+            sys.modules.pop(name, None)
+        return getattr(importlib.import_module(name), attribute)
+
+
+class ImportFinder:
+    """Finder for `sys.meta_path`: gives stand-ins for `deferred` modules, and does not find the absent one."""
+
+    def __init__(self, deferred: Sequence[str] = DEFERRED, absent: str = ABSENT) -> None:
+        self.deferred, self.absent = set(deferred), absent
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Specification of a stand-in; None for every other module, which the next finder then looks for."""
+        if name == "numpy":
+            return_large_blocks()
+        if name == self.absent:
+            raise ModuleNotFoundError(f"the command line does not use {name}", name=name)
+        if name not in self.deferred or PathFinder.find_spec(name, path, target) is None:
+            return None
+        return ModuleSpec(name, self)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Return None: the import system makes an ordinary module and fills in its attributes."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Turn the module into a stand-in."""
+        module.__class__ = Deferred
+
+
+def return_large_blocks() -> None:
+    """Make glibc return large freed arrays to the system at once; other C libraries have no `mallopt`."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BLOCK)
+
+
+def keep_objects() -> None:
+    """Exclude all objects that exist now from garbage collection, which takes 0.1 s with a large model."""
+    gc.collect()
+    gc.freeze()
+
+
+def prepare_process() -> None:
+    """Make imports of this process quick and its memory small. Modules that are loaded already stay as they are."""
+    gc.set_threshold(50_000, 20, 20)  # imports create very many objects and little garbage
+    sys.meta_path.insert(0, ImportFinder())
 
 
 # -- running a command -------------------------------------------------------------------------------------------------

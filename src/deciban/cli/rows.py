@@ -16,19 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deciban.cli.app import refuse_together
 from deciban.cli.arguments import class_named, column_named, existing
-from deciban.cli.command import refuse_together
 from deciban.cli.output import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
-from deciban.read.limits import read_record, refuse_special_file, within_limit
 from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
-from deciban.read.places import is_address, is_pattern
+from deciban.read.paths import is_address, is_pattern, read_record, refuse_special_file, within_limit
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
-from deciban.read.tables import Table, stacked
-from deciban.read.typed import TypedTable
+from deciban.read.tables import Table, TypedTable, stacked
 from deciban.store.files import ENDING, TEMPORARY_FILES, create_locked, remove_if_abandoned
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def open_rows(
     several_passes: bool = False,
     gaps: bool = False,
 ) -> Source:
-    """Open the rows at a path; documents, if the model `clf` reads texts and the path holds no table.
+    """Open the rows at a path: as documents if the model `clf` reads texts and the path holds no table.
 
     "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
     that the rows do not have are missing in every row, and a note says so.

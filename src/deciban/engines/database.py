@@ -30,9 +30,9 @@ from deciban.model.model import Reader
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.columnar import ParquetSource
+from deciban.read.binary_files import ParquetSource
 from deciban.read.files import ManyFiles, check_columns, open_source
-from deciban.read.places import file_system, is_address, of_fsspec
+from deciban.read.paths import file_system, is_address, of_fsspec
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 from deciban.terminal import watched

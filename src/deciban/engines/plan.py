@@ -58,10 +58,9 @@ from deciban.model.fit import (
 from deciban.model.ledger import Ledger, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson
 from deciban.model.predictor import Predictor
-from deciban.read.batches import Batch
+from deciban.read.batches import Batch, chosen_rows
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import open_source
-from deciban.read.reservoir import chosen_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, stacked
 from deciban.terminal import progress_bar

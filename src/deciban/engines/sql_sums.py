@@ -37,11 +37,10 @@ from deciban.families.protocol import Family
 from deciban.families.transformed import MappedStats, Transformed
 from deciban.model.model import ModelStats, class_axis, collect, lesson
 from deciban.read.batches import Batch
+from deciban.read.codes import encode_labels
 from deciban.read.columns import NAMES, NUMBERS
-from deciban.read.labels import encode_labels
 from deciban.read.schema import Schema
-from deciban.read.tables import Table
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.tables import Table, TypedColumns, TypedTable
 from deciban.statistics import Array, Axis
 
 ROWS = "deciban_rows"  # name of the table in queries

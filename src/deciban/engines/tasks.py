@@ -24,9 +24,9 @@ from deciban.model.fit import gap_in_block
 from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson
 from deciban.read.batches import Batch, Rows, together
-from deciban.read.columnar import ParquetSource
+from deciban.read.binary_files import ParquetSource
 from deciban.read.files import ManyFiles, check_columns, check_types
-from deciban.read.places import is_address
+from deciban.read.paths import is_address
 from deciban.read.schema import Schema
 from deciban.read.source import Skipped, Source
 from deciban.statistics import Array

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from deciban.families.product import ProductStats
 from deciban.model.model import ModelStats
-from deciban.read.typed import taken
+from deciban.read.arrow import taken
 from deciban.statistics import LazyNames
 from deciban.text.stats import TextStats, TextStatsWithDocuments, word_axis
 from deciban.text.vocabulary import NameBuffer, Vocabulary, in_order

@@ -38,12 +38,11 @@ from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import InteractionsLike, Model, ModelStats, Prequential, Reader, Reason, class_axis
 from deciban.model.predictor import Predictor, block_lengths
+from deciban.read.arrays import row_weights
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
+from deciban.read.codes import Labels, place_labels
 from deciban.read.files import PLACES
-from deciban.read.labels import Labels, place_labels
-from deciban.read.numbers import row_weights
-from deciban.read.tables import Table, in_memory
-from deciban.read.typed import TypedTable
+from deciban.read.tables import Table, TypedTable, in_memory
 from deciban.statistics import Additive, Array
 
 if TYPE_CHECKING:

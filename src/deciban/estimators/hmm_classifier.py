@@ -27,7 +27,7 @@ from deciban.latent.hmm import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array
-from deciban.read.labels import encode_labels
+from deciban.read.codes import encode_labels
 from deciban.statistics import Array, Members
 from deciban.store import save
 from deciban.store.checks import require

@@ -54,9 +54,9 @@ from deciban.model.calibration import Calibration, total
 from deciban.model.cross_fit import distinct, fit_calibration
 from deciban.model.judge import FOLDS, first_of_near_equals, left_out_blocks, stratified
 from deciban.model.predictor import Predictor
+from deciban.read.arrays import row_weights
 from deciban.read.batches import Batch
-from deciban.read.labels import place_labels
-from deciban.read.numbers import row_weights
+from deciban.read.codes import place_labels
 from deciban.read.tables import Table, in_memory
 from deciban.statistics import Array, Members, Stats
 from deciban.store import save

@@ -38,7 +38,7 @@ from deciban.families.dirichlet import (
     require_modes,
 )
 from deciban.families.protocol import Density, Family, Input, Posterior, Rule, classes_of, require_rows
-from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refuse
+from deciban.read.arrays import Matrix, entries, is_sparse, plain_numbers, refuse
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Labels, Members, Stats, summed
 

@@ -26,8 +26,8 @@ from deciban.families.categorical import Categorical
 from deciban.families.dirichlet import left_over, log_theta
 from deciban.families.protocol import Family
 from deciban.families.transformed import MappedFamily
-from deciban.read.categories import MISSING, Codes
-from deciban.read.numbers import grid_of
+from deciban.read.arrays import grid_of
+from deciban.read.codes import MISSING, Codes
 from deciban.statistics import Array, Members
 
 

@@ -46,7 +46,8 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.protocol import Density, Family, Input, Posterior, Rule, require_rows
 from deciban.kernels.rows import distinct_rows
-from deciban.read.categories import Codes, encode_categories, refuse_negative
+from deciban.read.arrays import encode_categories, refuse_negative
+from deciban.read.codes import Codes
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
 MOST_CELLS = 10**6  # of a joint table

@@ -30,9 +30,8 @@ from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.family import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
-from deciban.read.categories import encode_categories
-from deciban.read.numbers import Matrix
-from deciban.read.reservoir import chosen_rows
+from deciban.read.arrays import Matrix, encode_categories
+from deciban.read.batches import chosen_rows
 from deciban.read.tables import Columns, Table, dense_numbers
 from deciban.statistics import Array, Members
 

@@ -44,7 +44,7 @@ from scipy.special import gammaln, xlogy
 from deciban import kernels
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.protocol import Density, Input, Marginal, Posterior, Rule
-from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, row_sums
+from deciban.read.arrays import Matrix, entries, is_sparse, plain_numbers, row_sums
 from deciban.statistics import Array, Members
 
 Numbers: TypeAlias = Array | float

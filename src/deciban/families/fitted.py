@@ -12,7 +12,7 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability, with_frame
 from deciban.families.product import BlockRows, footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Posterior, Rows, Rule, check_rule
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Additive, Array, Members, Ragged, Stats
 from deciban.statistics.members import collect_checked
 

@@ -28,7 +28,7 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPo
 from deciban.families.dirichlet import left_over
 from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
-from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.arrays import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 from deciban.statistics.base import TOLERANCE

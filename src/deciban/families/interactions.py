@@ -32,7 +32,8 @@ from deciban.families import limits
 from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.dirichlet import left_over
 from deciban.families.protocol import Density, Family, Input, Rule
-from deciban.read.categories import MISSING, encode_categories
+from deciban.read.arrays import encode_categories
+from deciban.read.codes import MISSING
 from deciban.read.tables import Columns, Table, dense_numbers
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 

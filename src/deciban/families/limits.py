@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import AbsurdNumbersWarning, HyperparameterError
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.statistics import Array, Members
 
 SCALES = 2.0**10  # robust scales from the median beyond which numbers are absurd

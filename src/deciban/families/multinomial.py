@@ -47,7 +47,7 @@ from deciban.families.dirichlet import (
     word_prior,
 )
 from deciban.families.protocol import Density, Family, Input, Posterior, Rule, classes_of, require_rows
-from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
+from deciban.read.arrays import Matrix, counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 from deciban.statistics.changed_columns import ChangedColumns
 

@@ -31,7 +31,7 @@ from deciban.families.abilities import (
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.protocol import Density, Family, Input, Marginal, Posterior, Rule, classes_of, require_rows
 from deciban.kernels.parallel import row_scores
-from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.arrays import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 

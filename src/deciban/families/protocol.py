@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, NoModeError
 from deciban.families.abilities import RunningSums, Streams, ability
 from deciban.families.parameters import HasParameters
-from deciban.read.numbers import refuse_infinite
+from deciban.read.arrays import refuse_infinite
 from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
 from deciban.statistics.members import collect_checked

@@ -41,7 +41,7 @@ from deciban.families.abilities import (
 )
 from deciban.families.gaussian import Gaussian
 from deciban.families.protocol import Density, Family, Input, Posterior, Rows, Rule
-from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.arrays import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 

@@ -28,7 +28,7 @@ from deciban.families.protocol import Input, Rule
 from deciban.kernels.choice import one_thread
 from deciban.kernels.rows import distinct_rows
 from deciban.latent import em
-from deciban.read.numbers import refuse_infinite
+from deciban.read.arrays import refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members
 

@@ -44,7 +44,7 @@ from deciban.latent.components import (
 )
 from deciban.latent.mixture_fit import FittedMixture, MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Array, Axis, Members
 from deciban.statistics.members import collect_checked
 

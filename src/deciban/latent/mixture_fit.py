@@ -44,7 +44,7 @@ from deciban.latent.components import (
     mixture_log_prior,
     open_within,
 )
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import row_weights
 from deciban.statistics import Array, Axis, Members
 
 Start: TypeAlias = str | ArrayLike | MixtureDensity  # a name of STARTS, responsibilities (n, M), or a density

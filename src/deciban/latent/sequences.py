@@ -25,9 +25,8 @@ from deciban.families.categorical import Categorical
 from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
 from deciban.latent.components import collect_under
-from deciban.read.categories import Codes, refuse_negative
-from deciban.read.labels import encode_labels
-from deciban.read.numbers import row_weights
+from deciban.read.arrays import refuse_negative, row_weights
+from deciban.read.codes import Codes, encode_labels
 from deciban.read.tables import in_memory
 from deciban.statistics import Array, Axis, Members, Stats
 from deciban.statistics.members import collect_checked

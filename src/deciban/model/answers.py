@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import InputError
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.read.labels import Labels, place_labels
+from deciban.read.codes import Labels, place_labels
 from deciban.statistics import Array
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.families.word_scores import plain
 from deciban.kernels import row_all
-from deciban.read.reservoir import MOST_ROWS, chosen_rows
+from deciban.read.batches import MOST_ROWS, chosen_rows
 from deciban.statistics import Array
 
 if TYPE_CHECKING:

@@ -33,9 +33,8 @@ from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
 from deciban.model.judge import FOLDS, finalists_of, first_of_near_equals, left_out_prior, stratified
 from deciban.model.model import Lesson, Model, Reader, collect
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.read.batches import Batch
-from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import chosen_rows
+from deciban.read.arrays import run_of_rows
+from deciban.read.batches import Batch, chosen_rows
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 

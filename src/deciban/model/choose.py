@@ -29,10 +29,9 @@ from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import MappedDensity, MappedFamily, Transformed
 from deciban.model.calibration import Calibration, Form
 from deciban.model.judge import clearly_worse
-from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
-from deciban.read.numbers import grid_of
-from deciban.read.reservoir import chosen_rows
+from deciban.read.arrays import grid_of
+from deciban.read.batches import Batch, chosen_rows
+from deciban.read.codes import encode_labels
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 

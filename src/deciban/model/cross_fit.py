@@ -46,9 +46,8 @@ from deciban.model.judge import FOLDS, copied_rows, first_of_near_equals, left_o
 from deciban.model.ledger import Key, row_hashes
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
-from deciban.read.batches import Batch
-from deciban.read.categories import MISSING, Codes
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import Batch, chosen_rows
+from deciban.read.codes import MISSING, Codes
 from deciban.statistics import Array, Axis, Members
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected

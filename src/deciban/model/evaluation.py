@@ -43,9 +43,8 @@ from deciban.model.judge import JUDGED_ROWS, Split, stratified
 from deciban.model.model import Lesson, Model, Reader, collect, encode
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
-from deciban.read.labels import Labels, place_labels
-from deciban.read.tables import Table
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.codes import Labels, place_labels
+from deciban.read.tables import Table, TypedColumns, TypedTable
 from deciban.statistics import Array, Members, Stats
 
 # -- cross-validation of the whole fit ---------------------------------------------------------------------------------

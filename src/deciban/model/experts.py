@@ -21,9 +21,9 @@ from deciban.families.interactions import Cut, Interactions
 from deciban.families.product import Expert, Product, ProductStats, expert_columns
 from deciban.model.calibration import Calibration
 from deciban.model.model import InteractionsLike
-from deciban.read.categories import encode_categories
+from deciban.read.arrays import encode_categories
+from deciban.read.batches import chosen_rows
 from deciban.read.columns import NAMES, NUMBERS
-from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array

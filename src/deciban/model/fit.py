@@ -24,12 +24,11 @@ from deciban.model.calibration import BY_WORD, Calibration
 from deciban.model.ledger import Key, Ledger, LedgerSums, ledger_of
 from deciban.model.model import InteractionsLike, Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
-from deciban.read.batches import Batch, together
+from deciban.read.arrays import run_of_rows
+from deciban.read.batches import Batch, Reservoir, chosen_rows, even_rows, together
 from deciban.read.batches import Rows as GivenRows
+from deciban.read.codes import encode_labels
 from deciban.read.files import PLACES, open_source
-from deciban.read.labels import encode_labels
-from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import Reservoir, chosen_rows, even_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members

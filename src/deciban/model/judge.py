@@ -39,9 +39,8 @@ from deciban.model.calibration import total
 from deciban.model.ledger import Key, check_batch, row_hashes
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths, by_block
-from deciban.read.batches import Batch
-from deciban.read.labels import Labels, place_labels
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import Batch, chosen_rows
+from deciban.read.codes import Labels, place_labels
 from deciban.read.tables import Table
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 from deciban.statistics.base import finite

@@ -32,9 +32,8 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
 from deciban.read.batches import Batch
-from deciban.read.labels import Labels, encode_labels, is_missing
-from deciban.read.tables import Table
-from deciban.read.typed import TypedTable
+from deciban.read.codes import Labels, encode_labels, is_missing
+from deciban.read.tables import Table, TypedTable
 from deciban.statistics import Array
 
 CELL = np.dtype([("column", "<u4"), ("kind", "u1"), ("value", "<u8")])

@@ -33,7 +33,7 @@ from deciban.families.protocol import Density, Family, Rows, Rule, brief, check_
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.read.batches import Batch
-from deciban.read.labels import Labels, encode_labels
+from deciban.read.codes import Labels, encode_labels
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 from deciban.statistics.base import LOST, is_exact

@@ -37,9 +37,8 @@ from deciban.model.fit import MOST_KEPT, Request, automatic_method, fit_batch
 from deciban.model.judge import known_lesson, learnt_codes, left_out_blocks, left_out_prior
 from deciban.model.model import Lesson, Model, collect, estimate
 from deciban.model.predictor import Predictor
-from deciban.read.batches import Batch
-from deciban.read.labels import Labels
-from deciban.read.reservoir import even_rows
+from deciban.read.batches import Batch, even_rows
+from deciban.read.codes import Labels
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 

@@ -19,9 +19,9 @@ from deciban.families.word_scores import HasTable, HasWords, WordScores, rescale
 from deciban.kernels.parallel import each
 from deciban.model.calibration import Calibration, total
 from deciban.model.model import Lesson, Model, Prequential, label_array
+from deciban.read.arrays import run_of_rows
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.labels import encode_labels
-from deciban.read.numbers import run_of_rows
+from deciban.read.codes import encode_labels
 from deciban.statistics import Array
 
 PART_SCORES = 2**23  # scores of experts that are computed at a time

@@ -20,7 +20,7 @@ from deciban.evidence.explanation import Explanation, Line, decibans_text, odds_
 from deciban.evidence.scores import convert
 from deciban.model.nomogram import nomogram as model_nomogram
 from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIOR_LABELS, PRIORS, canvas, finish, write
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

@@ -138,6 +138,29 @@ def _markers(kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(MARKERS), buffers).cast(kind)
 
 
+def taken(column: pa.ChunkedArray | pa.Array, rows: Array) -> pa.ChunkedArray | pa.Array:
+    """Some rows of a column; its chunks are not concatenated if the rows are in order.
+
+    >>> import pyarrow as pa
+    >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
+    ['b', 'c']
+    """
+    rows = np.asarray(rows, np.int64)
+    if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
+        return column.take(_integers(rows))
+    starts = np.cumsum([0, *map(len, column.chunks)])
+    cuts = np.searchsorted(rows, starts)
+    if cuts[0] > 0 or cuts[-1] < len(rows):
+        return column.take(_integers(rows))  # raises Arrow's own error for rows out of range
+    parts = zip(column.chunks, starts, cuts, cuts[1:])
+    some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
+    return pa.chunked_array(some, column.type)
+
+
+def _integers(values: Array) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
 # -- values of a column ------------------------------------------------------------------------------------------------
 def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -> Array:
     """(n,) floats, NaN where missing; `refuse` is called for values that are not finite numbers, which become NaN."""

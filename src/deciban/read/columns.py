@@ -1,6 +1,6 @@
 """Columns of a table: their kinds, and how a kind is inferred from the first rows.
 
-The types of a frame or of a typed file hold. Columns of text are examined: they may be numbers, dates or yes/no.
+The types of a frame or of a typed file are kept. Columns of text are examined: they may be numbers, dates or yes/no.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
     """Texts without spaces around them and null for missing, and whether there were such spaces."""
     if kind in NUMBERS and _are_numbers(array):
         return array, False
-    if kind == "text":  # hardly a text is there twice
+    if kind == "text":  # texts are rarely repeated
         trimmed, plain = (arrow.without_markers(array, trim=trim) for trim in (True, False))
         return trimmed, not trimmed.equals(plain)
     encoded = array.dictionary_encode()  # each distinct value is examined once

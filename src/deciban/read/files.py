@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deciban.errors import HERE, Argument, InputError, Remedy, shortlist
-from deciban.read.limits import Limits
-from deciban.read.places import expanded, is_address, is_pattern
+from deciban.read.paths import Limits, expanded, is_address, is_pattern
 from deciban.read.source import COMPRESSED, STDIN, FrameSource, Source, no_file
 from deciban.read.tables import HEAD
 
@@ -28,10 +27,10 @@ FORMATS = {
     "tsv": "text_files.DelimitedSource",
     "jsonl": "json_files.JSONLinesSource",
     "json": "json_files.JSONSource",
-    "xlsx": "sheets.WorkbookSource",
-    "parquet": "columnar.ParquetSource",
-    "arrow": "columnar.ArrowSource",
-    "folder": "folder.FolderSource",
+    "xlsx": "binary_files.WorkbookSource",
+    "parquet": "binary_files.ParquetSource",
+    "arrow": "binary_files.ArrowSource",
+    "folder": "texts.FolderSource",
     "mail": "mail.MailSource",
 }
 ENDINGS = {
@@ -78,7 +77,7 @@ def _many_files(pattern: str, format: str | None, options: dict[str, Any]) -> So
     return ManyFiles(pattern, paths, partial(open_source, format=format, **options))
 
 
-PLACES = (str, os.PathLike, Source)  # types of what stands for rows: a path or a source, not the rows themselves
+PLACES = (str, os.PathLike, Source)  # types that refer to rows: paths and sources; other types hold the rows
 
 
 def _format(path: str | os.PathLike[str]) -> str:

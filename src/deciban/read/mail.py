@@ -1,7 +1,7 @@
-"""Mail as rows: subject, sender and body of each message, from .eml files, mbox files and Maildir folders.
+"""Mail: subject, sender and body of messages in .eml files, mbox files and Maildirs; the header of a mail filter.
 
 A folder of mail holds .eml and mbox files; an mbox file is all its messages. A message that exceeds a limit
-(`read/limits.py`) costs that message only: it is an error, or a skipped row.
+(`read/paths.py`) is an error for that message only, or a skipped row.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deciban.errors import HERE, InputError
-from deciban.read.limits import Limits, read_record, refuse_special_file, too_long
+from deciban.read.paths import Limits, read_record, refuse_special_file, too_long
 from deciban.read.source import DocumentSource, no_file
+from deciban.terminal import one_line
 
 FIELDS = ("subject", "from", "body")
 LABEL = "label"
@@ -30,11 +31,15 @@ HEAD_BYTES = 2048  # read to recognise an mbox
 SNIFFED = 20  # files of a folder examined to recognise a folder of mail
 PIECE = 2**16  # bytes given to the parser between two looks at the clock; of a line of an mbox read at a time
 HEADERS = ("subject", "from", "content-type", "content-disposition", "content-transfer-encoding")  # that are read
+
 # Codecs that are no charsets of mail. Punycode takes quadratic time.
 NO_CHARSETS = ("punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape")
 HIDDEN = {"script", "style", "head", "title"}
 PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
 _BLANKS, _LINES = re.compile(r"[ \t\r\f\v]+"), re.compile(r" ?\n\s*")
+HEADER = "X-Deciban"
+OWN = re.compile(rb"^x-deciban[ \t]*:", re.IGNORECASE)
+UNREAD = "none; error; unsure=yes"  # value for a message that cannot be read
 
 
 def read_mail(path: str | os.PathLike[str], limits: Limits | None = None) -> Iterator[dict[str, str]]:
@@ -270,7 +275,7 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without surrogates, which UTF-8 cannot encode."""
+    """Replace surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -293,7 +298,7 @@ def html_text(page: str) -> str:
 
 
 def _visible(page: str) -> Iterator[str]:
-    """Pieces of visible text, and a line break at each tag of a paragraph. Every step continues behind the last."""
+    """Pieces of visible text, and a line break at each tag of a paragraph. The position only moves forward."""
     at, hidden = 0, 0
     while (markup := _MARKUP.search(page, at)) is not None:
         if not hidden:
@@ -395,3 +400,56 @@ def boxes_of(folder: Path) -> dict[str, Path]:
     entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
     found = {entry.stem: entry for entry in entries if is_mail(entry)}
     return found if len(found) > 1 or len(found) == len(entries) else {}  # one folder alone is the mail of one class
+
+
+# -- the header of a mail filter ---------------------------------------------------------------------------------------
+class MailAnswer(NamedTuple):
+    """The decision on a message."""
+
+    label: str
+    decibans: float  # for the class over the most probable other one
+    posterior: float
+
+    def header(self, unsure: bool) -> str:
+        """The value of the header.
+
+        >>> MailAnswer("spam", 32.4, 0.999).header(False)
+        'spam; 32 dban; unsure=no'
+        """
+        evidence = f"{self.decibans:.0f}" if abs(self.decibans) < 1e6 else "inf" if self.decibans > 0 else "-inf"
+        return f"{header_text(self.label)}; {evidence} dban; unsure={'yes' if unsure else 'no'}"
+
+
+def with_header(message: bytes, value: str) -> bytes:
+    r"""The message with the header in front, without headers of that name that it had.
+
+    >>> with_header(b"Subject: hi\nX-Deciban: ham;\n 99 dban\n\nX-Deciban: text\n", "spam; 3 dban; unsure=yes")
+    b'X-Deciban: spam; 3 dban; unsure=yes\nSubject: hi\n\nX-Deciban: text\n'
+    """
+    end = b"\r\n" if b"\r\n" in message[: message.find(b"\n") + 1] else b"\n"
+    kept: list[bytes] = []
+    own, at = False, 0
+    while at < len(message):
+        stop = message.find(b"\n", at) + 1 or len(message)
+        line = message[at:stop]
+        if not line.strip(b"\r\n"):
+            break  # the body begins
+        if line[:1] not in b" \t":
+            own = OWN.match(line) is not None
+        if not own:
+            kept.append(line)
+        at = stop
+    first = [kept.pop(0)] if kept and kept[0].startswith(b"From ") else []  # the line of an mbox stays first
+    return b"".join([*first, f"{HEADER}: {value}".encode("ascii"), end, *kept, message[at:]])
+
+
+def header_text(label: str) -> str:
+    """The name of a class within a header: one line of ASCII without semicolons.
+
+    >>> header_text("spam; x"), header_text("Müll")
+    ('spam, x', '=?utf-8?b?TcO8bGw=?=')
+    """
+    from email.header import Header
+
+    name = one_line(label).replace(";", ",")
+    return name if name.isascii() else Header(name, "utf-8", maxlinelen=10_000).encode()

@@ -19,20 +19,19 @@ from numpy.typing import NDArray
 from deciban.errors import Argument, DecibanError, DomainError, InputError, MergeError, Remedy, column_error, shortlist
 from deciban.read import arrow
 from deciban.read.arrow import arrow_column, name_of
+from deciban.read.codes import Labels
 from deciban.read.columns import IGNORED, NAMES, NUMBERS, YEAR, Column, infer
-from deciban.read.labels import Labels
 from deciban.read.source import SKIP_BAD
-from deciban.read.tables import HEAD, MARKERS, Table
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.tables import HEAD, MARKERS, Table, TypedColumns, TypedTable
 
 if TYPE_CHECKING:
-    from deciban.read.typed import Values
+    from deciban.read.tables import Values
 
 MOST_SHOWN = 20  # columns that an error names
 
 
 Array = NDArray[Any]
-FEW_ROWS = 16  # from so many rows on, Arrow is faster
+FEW_ROWS = 16  # with more rows, Arrow is faster
 ABSENT = frozenset(MARKERS)
 NUMBER_TYPES = (float, int, np.floating, np.integer)
 

@@ -2,7 +2,7 @@
 
 A source has a name for messages, the names of its columns, and its rows. All but standard input can be read from the
 beginning again. It knows the place of each row, so that an error can say `adult.csv, line 17`. The borders of batches
-depend on the rows alone: neither on how a file was written nor on whether the rows are in a file at all.
+depend on the rows alone: a file and a frame with the same rows have the same batches.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError, NoRowsError
-from deciban.read.limits import Limits, refuse_special_file
-from deciban.read.places import file_system, is_address
+from deciban.read.paths import Limits, file_system, is_address, refuse_special_file
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 SKIP_BAD = Argument("skip_bad", True)
-REASONS = 5  # errors that are kept of skipped rows
+REASONS = 5  # number of skipped rows whose errors are kept
 PIECE = 2**23  # characters of documents in a piece
 BATCH_TEXT = 2**23  # bytes of text in a batch: the cost of a batch is negligible, its memory small beside a vocabulary
 UNCHECKED = 2**24  # bytes after decompression from which on the compression ratio is checked
@@ -372,7 +371,7 @@ def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
 
 # -- tables that are held in memory ------------------------------------------------------------------------------------
 class HeldSource(FileSource):
-    """A file that is read whole: a format that is not made of rows, one after the other."""
+    """A file that is read into memory as a whole, because its format does not list row after row."""
 
     row_numbers = False  # whether the first column has no name, and is not read
 

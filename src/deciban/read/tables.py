@@ -1,7 +1,8 @@
-"""Tables as given: arrays, sparse matrices, lists of texts, and the frames of pandas, polars and pyarrow.
+"""Tables: rows as given (arrays, sparse matrices, lists of texts, frames of pandas, polars and pyarrow), and typed.
 
 A `Table` returns its columns as plain arrays, so that the rest of the package is independent of the input's type; and
-it keeps the origin of its rows, so that errors name the place of a row in the input.
+it keeps the origin of its rows, so that errors name the place of a row in the input. A `TypedTable` is a table that was
+read by a schema.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import io
 from collections import deque
 from collections.abc import Iterator, Mapping, MappingView, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
+from deciban.read.codes import Named, spelt
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
 
     from deciban.read.source import Source
 
+    # (n,) floats, codes and names, or texts
+    Values: TypeAlias = NDArray[Any] | tuple[NDArray[Any], tuple[str, ...]] | pa.ChunkedArray
+
 Array = NDArray[Any]
 T = TypeVar("T", bound="Table")
 RowIndex = slice | Sequence[int] | Array  # some rows: a slice, positions, or a mask
 ValueType = Literal["number", "yes/no", "category", "text"]
-HEAD = 65_536  # rows of positive weight from which choices are taken
+HEAD = 65_536  # first rows of positive weight, from which choices are made
 MARKERS = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null",
     "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
@@ -57,7 +62,7 @@ class Origin:
         at = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
         if at.dtype == bool:
             at = np.flatnonzero(at)
-        # as the range would index them; numpy would convert it number by number
+        # computed, because NumPy would convert the range number by number
         at = np.where(at < 0, at + len(self.rows), at)
         return Origin(self.rows.start + self.rows.step * at, self.source)
 
@@ -414,7 +419,7 @@ def text_column(X: Any) -> TextColumn | None:
 
 
 def _dtype_is(series: nw.Series[Any], *names: str) -> bool:
-    """Whether a series is of one of these types, whatever their parameters."""
+    """Whether the type of a series has one of these names; parameters of the type are ignored."""
     return str(series.dtype).split("(")[0] in names
 
 
@@ -503,3 +508,91 @@ def _checked(table: Any) -> Any:
     if table.shape[1] == 0:
         raise InputError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
     return table
+
+
+# -- typed tables ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class TypedColumns:
+    """The values of d columns with n rows each."""
+
+    rows: int
+    values: tuple[Values, ...]  # (d,)
+    shape: tuple[int, int] = field(init=False)  # n, d
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.rows, len(self.values)))
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable(Table):
+    """A table whose columns have been read by a schema: floats, category codes with their names, or texts.
+
+    Its columns are the features of the model. Families encode it without examining the values again.
+    """
+
+    data: TypedColumns
+
+    def take(self, rows: RowIndex) -> TypedTable:
+        """Some of the rows: a slice, a mask or positions."""
+        at = np.arange(len(self))[rows]
+        held = TypedColumns(len(at), tuple(_taken(column, at) for column in self.data.values))
+        return TypedTable(held, self.columns, self.named, self.origin_of(rows))
+
+    def kind(self, position: int) -> ValueType:
+        """Numbers, names or texts."""
+        column = self.data.values[position]
+        return "number" if isinstance(column, np.ndarray) else "category" if isinstance(column, tuple) else "text"
+
+    def pick(self, positions: Sequence[int] | None = None) -> Any:
+        """(n, d) floats where all columns are numbers, `Named` where all are categories, else objects."""
+        if positions is not None and len(positions) == 1:  # the usual case of a column with a family of its own
+            column = self.data.values[positions[0]]
+            if isinstance(column, np.ndarray):
+                return column[:, None]
+            if isinstance(column, tuple):
+                return Named(column[0][:, None], (column[1],))
+        columns: list[Any] = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
+        if columns and all(isinstance(column, np.ndarray) for column in columns):
+            return np.column_stack(columns)
+        if columns and all(isinstance(column, tuple) for column in columns):
+            return Named(np.stack([codes for codes, _ in columns], axis=1), tuple(names for _, names in columns))
+        return np.column_stack([_objects(column) for column in columns])
+
+    def column(self, position: int) -> Any:
+        """One column: (n,) floats, (n,) names as objects, or texts as an Arrow array."""
+        column = self.data.values[position]
+        return _objects(column) if isinstance(column, tuple) else column
+
+    @staticmethod
+    def _stacked(parts: Sequence[TypedColumns]) -> TypedColumns:
+        columns = tuple(map(_joined, zip(*(part.values for part in parts))))
+        return TypedColumns(sum(part.rows for part in parts), columns)
+
+
+def _joined(parts: Sequence[Any]) -> Values:
+    import pyarrow as pa
+
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if not isinstance(parts[0], tuple):
+        return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])
+    names = tuple(sorted({name for _, known in parts for name in known}))
+    place = {name: at for at, name in enumerate(names)}
+    moved = [np.array([*(place[name] for name in known), -1], dtype=np.intp)[codes] for codes, known in parts]
+    return np.concatenate(moved), names
+
+
+def _objects(column: Values) -> Array:
+    if isinstance(column, tuple):
+        return spelt(*column)
+    found = np.empty(len(column), dtype=object)
+    found[:] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    return found
+
+
+def _taken(column: Values, rows: Array) -> Values:
+    from deciban.read.arrow import taken
+
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)

@@ -19,7 +19,7 @@ from pyarrow import csv as arrow_csv
 
 from deciban.errors import Argument, InputError, Remedy
 from deciban.read.arrow import NUMBER
-from deciban.read.limits import Limits
+from deciban.read.paths import Limits
 from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
 

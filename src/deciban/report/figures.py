@@ -18,7 +18,7 @@ from deciban.families.product import blocks_of
 from deciban.model.evaluation import Finding
 from deciban.model.model import Model
 from deciban.model.predictor import block_lengths
-from deciban.read.reservoir import chosen_rows
+from deciban.read.batches import chosen_rows
 from deciban.report.drawing import (
     COLOURS,
     LARGE,

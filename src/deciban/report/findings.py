@@ -24,10 +24,9 @@ from deciban.model.judge import JUDGED_ROWS
 from deciban.model.ledger import Ledger
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
-from deciban.read.batches import Batch
+from deciban.read.batches import Batch, Reservoir, chosen_rows
+from deciban.read.codes import place_labels
 from deciban.read.columns import IGNORED, Column
-from deciban.read.labels import place_labels
-from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

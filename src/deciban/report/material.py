@@ -33,7 +33,7 @@ from deciban.model.model import Model
 from deciban.model.nomogram import JointTerm, Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
-from deciban.read.typed import TypedColumns, TypedTable
+from deciban.read.tables import TypedColumns, TypedTable
 from deciban.report.drawing import COLOURS, class_text
 from deciban.report.findings import Classifier, FeatureEvidence, Judged, feature_evidence, judge_rows
 from deciban.statistics import Array, Axis

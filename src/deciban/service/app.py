@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from deciban import __version__
 from deciban.errors import DecibanError
-from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
+from deciban.read.mail import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
 from deciban.service.answers import PLAIN, SMALL_BYTES, SMALL_ROWS, SmallRequests, UnsureRows, lessons_to_change
 from deciban.service.lessons import ASK_ONE_IN, Lesson, live_figures

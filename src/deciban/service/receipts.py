@@ -30,7 +30,7 @@ from deciban.errors import InputError
 from deciban.model.ledger import Key, row_hashes
 from deciban.model.model import Model
 from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
+from deciban.read.codes import encode_labels
 from deciban.read.tables import Table
 from deciban.statistics import Array, Stats
 from deciban.statistics.changed_columns import ChangedColumns

@@ -30,8 +30,8 @@ from deciban.kernels.latent import ITERATIONS, variational_shares
 from deciban.sklearn.dropin import ROWS, Array, DropIn, Shapes, check_arrays
 from deciban.sklearn.moments import Moments
 from deciban.statistics import Additive
-from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
+from deciban.store.estimators import LARGEST
 
 TOGETHER = 8  # documents from which on one numpy iteration for all is faster than one for each
 LEAST = 2e-5  # least eigenvalue and least gap, relative to the largest eigenvalue, that keep ten digits

@@ -39,11 +39,11 @@ from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_probability
 from deciban.kernels.choice import compiled
 from deciban.statistics import Additive
-from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
+from deciban.store.estimators import LARGEST
 
 Array = NDArray[Any]
-Shapes = dict[str, str]  # attribute → description of its shape, in the notation of `deciban.store.attributes`
+Shapes = dict[str, str]  # attribute → description of its shape, in the notation of `deciban.store.estimators`
 
 TESTED = ("1.9",)  # versions of scikit-learn whose own tests were run against the drop-ins
 ROWS: Shapes = {"n_features_in_": "D size", "feature_names_in_": "optional D names"}
@@ -168,7 +168,7 @@ class DropIn(metaclass=DropInType):
         Returns
         -------
         dict
-            Description of each attribute, in the notation of `deciban.store.attributes`.
+            Description of each attribute, in the notation of `deciban.store.estimators`.
 
         Raises
         ------

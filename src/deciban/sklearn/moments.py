@@ -15,8 +15,8 @@ from deciban.errors import HyperparameterError, NotAvailableError, NotLearntErro
 from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.sklearn.dropin import Array, Evidence, Sums, check_arrays, encode_labels
 from deciban.statistics import Axis, Members
-from deciban.store.attributes import LARGEST
 from deciban.store.checks import require
+from deciban.store.estimators import LARGEST
 
 EPS = float(np.finfo(float).eps)
 LOST = 1e-11  # relative error of a variance above which it is computed in two passes

@@ -23,7 +23,7 @@ from deciban.families.fixed import KnownDensities, Released
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, ExactSums, LazyNames, Members, Ragged, Stats
-from deciban.store.declared import Predicate
+from deciban.store.registry import Predicate, field_of_wrong_type
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
@@ -65,7 +65,7 @@ def structure(value: object) -> None:
     for name, kind in ROLES.get(type(value).__name__, {}).items():
         part = getattr(value, name)
         require(isinstance(part, kind), f"{type(value).__name__}.{name}", f"a {kind.__name__}")
-        require(name == "names" or not (isinstance(part, Stats) and hollow(part)), type(value).__name__, "its sums")
+        require(name == "names" or not (isinstance(part, Stats) and lacks_sums(part)), type(value).__name__, "its sums")
     if isinstance(value, Density):
         sizes(value)
 
@@ -94,11 +94,11 @@ def pattern(cls: type, given_values: Mapping[str, Any]) -> None:
         )
 
 
-def of_declared_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
+def check_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
     """Raise ModelFileError if a value does not have the declared type of its field or parameter."""
-    for field, value in given.items():
-        right, text = types[field]
-        require(right(value), f"{name}.{field}", f"to be {text}")
+    field = field_of_wrong_type(types, given)
+    if field is not None:
+        require(False, f"{name}.{field}", f"to be {types[field][1]}")
 
 
 def require(right: object, what: str, needs: str) -> None:
@@ -169,11 +169,11 @@ def _within(some: Any, whole: Axis) -> bool:
     return isinstance(some, Axis) and (some == whole or set(some.names) <= set(whole.names))
 
 
-def hollow(stats: Stats) -> bool:
+def lacks_sums(stats: Stats) -> bool:
     """Whether some of the sums are missing, as in a released family."""
     sums = [value for f, value in stats.items() if value is not None or f.default is not None]
     held = [each for value in sums for each in (value.values() if isinstance(value, dict) else [value])]
-    return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
+    return any(lacks_sums(each) if isinstance(each, Stats) else each is None for each in held)
 
 
 def sizes(density: Density) -> dict[str, int]:
@@ -238,7 +238,7 @@ def with_keys_of_blocks(value: Any) -> Any:
     return value
 
 
-def of_features(family: Family[Any], D: int) -> None:
+def check_features(family: Family[Any], D: int) -> None:
     """Raise ModelFileError if a hyper-parameter is an array that does not have one value for each of D features."""
     for name, described in family.shapes.items():
         held = getattr(family, name)
@@ -251,45 +251,45 @@ def of_features(family: Family[Any], D: int) -> None:
             require(right, f"{type(family).__name__}.{name}", f"a number for each of {D} features")
     for part in (getattr(family, f.name) for f in fields(family)):
         if isinstance(part, Family) and not isinstance(family, Released):
-            of_features(part, D)
+            check_features(part, D)
 
 
-def of_family(family: Family[Any], stats: Stats) -> None:
+def check_family(family: Family[Any], stats: Stats) -> None:
     """Raise an error if sums do not belong to a family; families that check more than shapes have `check_sums`."""
     check: Callable[[Stats], None] | None = getattr(family, "check_sums", None)
-    if check is not None and not hollow(stats):
+    if check is not None and not lacks_sums(stats):
         check(stats)
 
 
-def of_blocks(family: Product, stats: object) -> None:
+def check_blocks(family: Product, stats: object) -> None:
     """Raise ModelFileError if the sums of a product are not those of its blocks."""
     fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == family.keys
     require(fits, "a product", "the sums of its blocks")
 
 
-def estimated(record: object) -> None:
+def check_estimate(record: object) -> None:
     """Raise ModelFileError if a family that was fitted without classes cannot be estimated from its sums."""
     if isinstance(record, Fitted):
         feature = record.stats.labels.get("feature")
         if isinstance(feature, Axis):
-            of_features(record.family, feature.size)
+            check_features(record.family, feature.size)
         if isinstance(record.family, Product):
-            of_blocks(record.family, record.stats)
+            check_blocks(record.family, record.stats)
         if not isinstance(record.family, Released):
-            of_family(record.family, record.stats)
+            check_family(record.family, record.stats)
             record.family.resolve(record.stats)
             record.family.estimate(record.stats, "mean")
         if isinstance(feature, Axis):
-            no_rows(record.family, record.stats, range(feature.size))
+            check_empty_batch(record.family, record.stats, range(feature.size))
 
 
-def no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
-    """Raise ModelFileError if a family cannot learn no rows beside its sums, or if a released one cannot score none.
+def check_empty_batch(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
+    """Raise ModelFileError if learning 0 rows fails or changes the sums, or if a released family cannot score 0 rows.
 
     Families without sums that can be extended are left out, and so are texts, whose features are words.
     """
     try:
-        _no_rows(family, stats, columns)
+        _check_empty_batch(family, stats, columns)
     except MISMATCH as error:
         raise not_together(error) from None
 
@@ -302,7 +302,7 @@ def not_together(error: Exception) -> ModelFileError:
     )
 
 
-def _no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
+def _check_empty_batch(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
     if ability(family, HasCandidates) is not None or needs_all_rows(family) or isinstance(family, KnownDensities):
         return
     X: Any = np.empty((0, len(columns)))

@@ -26,12 +26,12 @@ from deciban.statistics import Axis, Ragged, Stats
 from deciban.store.checks import (
     MISMATCH,
     arrays,
+    check_blocks,
+    check_empty_batch,
+    check_family,
+    check_features,
     keyed_by_columns,
-    no_rows,
     not_together,
-    of_blocks,
-    of_family,
-    of_features,
     plain_names,
     require,
     sizes,
@@ -39,7 +39,7 @@ from deciban.store.checks import (
 from deciban.store.estimators import Estimator, find, name_of, unfitted
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
-# raised by models that can be saved: the sums of some rows have no estimate under some rules
+# errors of valid models: some sums have no estimate under some rules
 OF_ESTIMATES = (EmptyClassError, InputError, ModelFileError, NoModeError, SingularError)
 # fitted attributes in files of versions without model_
 FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")
@@ -143,7 +143,7 @@ def _with_keys_of_blocks(model: Model) -> Model:
 def _check(model: Model, small: bool) -> None:
     """Check that the parts of a model have the right types and the same classes and columns.
 
-    A small model also learns no rows: this finds sums and hyper-parameters that the family would not have made.
+    A small model also learns a batch of 0 rows: this finds sums and hyper-parameters that the family cannot produce.
     """
     stats, reader = model.stats, model.reader
     require(isinstance(stats, ModelStats) and isinstance(stats.axis, Axis), "the statistics", "sums with classes")
@@ -172,11 +172,11 @@ def _check(model: Model, small: bool) -> None:
     if small:
         at = model.family.positions(columns) if isinstance(model.family, Product) else [range(len(columns))]
         for places, (part, sums) in zip(at, blocks_of(model.family, stats.family)):
-            no_rows(part, sums, [columns[j] for j in places])
+            check_empty_batch(part, sums, [columns[j] for j in places])
         keys = [one.columns for one in model.family.experts.values()] if isinstance(model.family, Product) else []
         for key, (expert, sums) in zip(keys, experts_of(model.family, stats.family)):
             if not isinstance(expert.family if isinstance(expert, Released) else expert, Interactions):
-                no_rows(expert, sums, key)
+                check_empty_batch(expert, sums, key)
 
 
 def _check_calibration(calibration: Calibration | None) -> None:
@@ -196,17 +196,17 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
     """Check that sums and densities have the classes and columns of the model."""
     if isinstance(family, Product):
         places = family.positions(columns)
-        of_blocks(family, stats)
+        check_blocks(family, stats)
         for at, (part, sums) in zip(places, blocks_of(family, stats)):
             _check_sums(part, sums, K, [columns[j] for j in at])
-        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `of_blocks`
+        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `check_blocks`
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
     require(stats.labels["class"].size == K, type(family).__name__, f"sums of {K} classes")
     D = len(columns)
     if ability(family, HasCandidates) is None:  # the features of a text are words, not columns
-        of_features(family, D)
-    of_family(family, stats)
+        check_features(family, D)
+    check_family(family, stats)
     if isinstance(family, Released):
         try:
             _check_density(family, family.density, K, columns)

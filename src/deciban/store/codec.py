@@ -28,7 +28,7 @@ import numpy as np
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, LazyNames
-from deciban.store import checks, declared, registry
+from deciban.store import checks, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
 LONG = 32  # sequences of this length or more are stored as arrays
@@ -366,7 +366,7 @@ class Decoder:
             name: decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
         values = absent(cls) | values
-        checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
+        checks.check_types(cls.__name__, registry.field_types(cls), values)
         if not self.trust_pattern:
             checks.pattern(cls, values)
         made = checks.with_keys_of_blocks(cls(**values))

@@ -162,7 +162,7 @@ def load(
         check()
     try:
         if restore is None:
-            checks.estimated(record)
+            checks.check_estimate(record)
         model = record if restore is None else restore(check if later else None, key)
         if verify is not False and container.size <= TRIED:
             from deciban.store.trial import tried  # imports what learns and explains

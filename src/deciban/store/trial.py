@@ -1,10 +1,10 @@
 """A trial of a model that was read from a file: before `load` returns it, it answers and learns made-up rows.
 
-The other checks look for known faults: types, shapes, names, ranges. Numbers and names that are right one by one may
-still contradict each other in ways that no check covers. So a small model is used once, as programs use it: it
-scores, explains, learns, leaves out and unlearns rows of values that it knows, and is merged with itself. Errors of
-deciban are its answers to such rows, and mean nothing here. Other errors of types, values, names and numbers come from
-parts that do not belong together: the file is refused, and the error is the cause of the `ModelFileError`.
+The other checks look for known faults: types, shapes, names, ranges. Numbers and names that are valid one by one may
+still contradict each other in ways that no check covers. Therefore a small model is used once: it scores, explains,
+learns, leaves out and unlearns rows of values that it knows, and is merged with itself. A `DecibanError` is a valid
+answer to such rows and is ignored. Any other error, such as a `TypeError` or an `IndexError`, shows that parts of it
+do not belong together: the file is refused, with that error as the cause of the `ModelFileError`.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from deciban.statistics import Axis, Ragged, Stats
 from deciban.store.checks import MISMATCH, dataclasses_of, sizes
 
 ROWS = 2  # of a trial
-# raised where parts do not belong together; others, such as MemoryError and OSError, are the machine's and pass
+# raised where parts do not belong together; others, such as MemoryError and OSError, are not caught
 CONTRADICTIONS = (*MISMATCH, LookupError, AssertionError, NotImplementedError, RecursionError)
-TEXT = "1"  # a document, for models of texts that know no word, and a cell as files have it
+TEXT = "1"  # a document for models of texts without words, and a cell of a file
 
 Use = Callable[[], object]
 ANSWERS = ("predict", "predict_proba", "transform", "log_density", "score_samples", "perplexity")  # methods, of rows
 
 
 def tried(model: Any) -> Any:
-    """Return a model that has been used once; ModelFileError if a use ends with an error that is none of deciban's."""
+    """Use a model once and return it; raise ModelFileError if a use raises an error that is not a DecibanError."""
     with np.errstate(all="ignore"):
         for use in _uses(model):
             _guarded(use)
@@ -58,7 +58,11 @@ def _guarded(use: Use) -> Any:
         return use()
     except ModelFileError:
         raise
-    except (DecibanError, ImportError, Warning):  # an answer; a library that is absent; a warning made an error
+    except (
+        DecibanError,
+        ImportError,
+        Warning,
+    ):  # a valid answer; a missing library; a warning that was turned into an error
         return None
     except CONTRADICTIONS as error:
         raise ModelFileError(
@@ -158,7 +162,7 @@ def _of_estimator(model: Any) -> Iterator[Use]:
             yield partial(getattr(model, name), rows)
     learn = next((name for name in ("learn", "partial_fit") if hasattr(model, name)), None)
     learnt = None if learn is None else _guarded(lambda: getattr(deepcopy(model), learn)(*lesson))
-    learnt = model if learnt is None else learnt  # what learns no such row may yet leave it out
+    learnt = model if learnt is None else learnt  # a model that cannot learn the row may still leave it out
     for name in ("leave_one_out", "unlearn"):
         if hasattr(learnt, name):
             yield partial(getattr(deepcopy(learnt), name), *lesson)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, at_hand, compiled
 from deciban.kernels.parallel import each, get_threads
-from deciban.read.typed import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array
 from deciban.text.kernels.streams import (
     Chunk,

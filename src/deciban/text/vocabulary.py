@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.kernels.choice import compiled, readable
-from deciban.read.typed import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array
 from deciban.text.kernels.streams import alphabetical
 

@@ -35,7 +35,7 @@ from deciban.families.dirichlet import log_in_place
 from deciban.families.protocol import Rule
 from deciban.kernels.choice import compiled
 from deciban.kernels.parallel import each
-from deciban.read.typed import taken
+from deciban.read.arrow import taken
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
 from deciban.text.leave_one_out import LeaveOneOut, LeftOutEntries

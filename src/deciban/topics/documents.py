@@ -31,8 +31,8 @@ from deciban.errors import (
     shortlist,
 )
 from deciban.kernels.choice import Array
-from deciban.read.labels import is_missing
-from deciban.read.numbers import find_bad, plain_numbers
+from deciban.read.arrays import find_bad, plain_numbers
+from deciban.read.codes import is_missing
 from deciban.read.tables import column_name
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents

@@ -25,7 +25,7 @@ from deciban.families.protocol import Density
 from deciban.kernels.choice import one_thread
 from deciban.kernels.parallel import row_scores
 from deciban.kernels.rows import distinct_rows
-from deciban.read.numbers import Matrix
+from deciban.read.arrays import Matrix
 from deciban.statistics import Array
 
 FAR = 1e4  # standard deviations of the origin from zero, beyond which origin + mean loses digits

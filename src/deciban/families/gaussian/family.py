@@ -46,7 +46,7 @@ from deciban.families.gaussian.sums import (
     pooled_target,
 )
 from deciban.families.protocol import Density, Family, Input, Posterior, Rule, score_by_each, sums_without_each
-from deciban.read.numbers import Matrix, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.arrays import Matrix, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import column_name, dense_numbers
 from deciban.statistics import Array, Members
 

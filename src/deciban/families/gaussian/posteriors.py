@@ -40,7 +40,7 @@ from deciban.families.gaussian.densities import (
 from deciban.families.gaussian.sums import EPS, DiagonalStats, GaussianStats
 from deciban.families.protocol import Density, Marginal, Rule, classes_of, require_rows
 from deciban.kernels.choice import one_thread
-from deciban.read.numbers import Matrix
+from deciban.read.arrays import Matrix
 from deciban.statistics import Array, Members
 
 ALONE = 1e-12  # share of κ, or of ψ, below which a difference is only rounding

@@ -22,7 +22,7 @@ from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families import limits
 from deciban.families.protocol import classes_of
-from deciban.read.numbers import Matrix
+from deciban.read.arrays import Matrix
 from deciban.statistics import Array, Axis, ExactSums, Labels, Members, Stats, fixed, nested, summed
 from deciban.statistics.base import TOLERANCE
 from deciban.statistics.exact import two_product, two_sum

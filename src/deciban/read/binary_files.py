@@ -1,11 +1,13 @@
-"""Files with typed columns: Parquet, and Arrow IPC (Feather)."""
+"""Binary files of tables: Parquet, Arrow IPC (Feather), and Excel workbooks (`pip install deciban[excel]`)."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from deciban.errors import InputError
+from deciban.errors import InputError, NotAvailableError
 from deciban.kernels.parallel import get_threads
-from deciban.read.limits import Limits, too_long
-from deciban.read.source import COMPRESSED, FileSource, checked_names
+from deciban.read.paths import Limits, too_long
+from deciban.read.source import COMPRESSED, FileSource, HeldSource, checked_names
 from deciban.read.tables import HEAD
 
 TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -24,6 +26,7 @@ PIECE = 2**24  # bytes decompressed at a time
 Contents = AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]
 
 
+# -- Parquet and Arrow: columns with types -----------------------------------------------------------------------------
 class ColumnarSource(FileSource):
     """A file whose columns have types."""
 
@@ -167,3 +170,84 @@ def row_bytes(column: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_nested(kind):
         return np.array([column.slice(row, 1).nbytes for row in range(len(column))], dtype=np.int64)
     return np.zeros(len(column), dtype=np.int64)
+
+
+# -- workbooks ---------------------------------------------------------------------------------------------------------
+class WorkbookSource(HeldSource):
+    """A sheet of a workbook, whose first row that is not empty names the columns; formulas have their last values."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sheet: str | None = None,
+        skip_bad: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        self.sheet = sheet
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
+
+    def read_columns(self) -> dict[str, list[Any]]:
+        """Return the values of each column."""
+        try:
+            from openpyxl import load_workbook  # type: ignore[import-untyped]
+        except ImportError:
+            raise NotAvailableError(
+                f"{self.name} is a workbook, and openpyxl, which reads workbooks, is not installed. Install it: "
+                "pip install deciban[excel]; or save the sheet as CSV."
+            ) from None
+        if self.stdin:
+            raise self.refusal(" cannot be a workbook.", remedy="Save it to a file first.")
+        self._check_size()
+        try:
+            book = load_workbook(os.fspath(self.path), read_only=True, data_only=True)
+        except Exception as error:  # the parser raises errors of many kinds for files that are damaged
+            raise self.unreadable(error) from None
+        try:
+            return self._cells(book)
+        except InputError:
+            raise
+        except Exception as error:
+            raise self.unreadable(error) from None
+        finally:
+            book.close()
+
+    def _check_size(self) -> None:
+        """Refuse a workbook that would be too large in memory."""
+        try:
+            with zipfile.ZipFile(os.fspath(self.path)) as packed:
+                size = sum(entry.file_size for entry in packed.infolist())
+        except (zipfile.BadZipFile, OSError) as error:
+            raise self.unreadable(error) from None
+        if size > self.limits.unpacked_bytes or size > max(2**20, self.limits.ratio * os.path.getsize(self.path)):
+            raise self.refusal(
+                f" holds {size:,} bytes after decompression.",
+                remedy=self.limits.remedy("unpacked_bytes", "Save the sheet as CSV"),
+            )
+
+    def _cells(self, book: Any) -> dict[str, list[Any]]:
+        if self.sheet is not None and self.sheet not in book.sheetnames:
+            raise self.refusal(f" has no sheet {self.sheet!r}: {', '.join(book.sheetnames)[:200]}.")
+        sheet = book[self.sheet or book.sheetnames[0]]
+        names: list[str] | None = None
+        rows: list[tuple[Any, ...]] = []
+        for row in sheet.iter_rows(values_only=True):
+            if row.count(None) == len(row):
+                continue
+            if names is None:
+                width = max(at for at, value in enumerate(row, 1) if value is not None)
+                names = ["" if value is None else str(value).strip() for value in row[:width]]
+                continue
+            if len(row) > width and row[width:].count(None) < len(row) - width:
+                raise self.refusal(
+                    f": row {len(rows) + 2} has cells beyond the last column that has a name.",
+                    remedy="Name the columns in the first row.",
+                )
+            if width * len(rows) > self.limits.cells:
+                raise self.refusal(
+                    f" has more than {len(rows):,} rows of {width:,} columns.",
+                    remedy=self.limits.remedy("cells", "Save the sheet as CSV"),
+                )
+            rows.append(row[:width] + (None,) * (width - len(row)))
+        columns = [list(values) for values in zip(*rows)] if rows else [[] for _ in names or ()]
+        return self.named(names or [], columns)

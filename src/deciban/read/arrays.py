@@ -1,7 +1,8 @@
-"""Arrays of numbers: floats with NaN for missing, sparse matrices as CSR, and row weights."""
+"""Arrays that families compute with: floats with NaN for missing, sparse matrices as CSR, category codes, weights."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
@@ -9,7 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DomainError, WeightError, column_error
+from deciban.errors import (
+    HERE,
+    DomainError,
+    InputError,
+    WeightError,
+    column_error,
+    shortlist,
+)
+from deciban.read.codes import MISSING, Codes, Named, encode_numbers, is_missing
 from deciban.read.tables import Columns, array_of, column_name, dense_numbers, refuse_complex
 
 Array = NDArray[Any]
@@ -201,3 +210,98 @@ def row_totals(X: sp.csr_array, values: Array) -> Array:
     if some.any():  # several times as fast as np.bincount by row
         totals[some] = np.add.reduceat(values, X.indptr[:-1][some])
     return totals
+
+
+DROP_INFINITE = "Mark it missing (NaN), or drop the row."
+
+
+# -- categories --------------------------------------------------------------------------------------------------------
+def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
+    """Codes of a table of names, an array or selected columns; errors name its features by `columns`."""
+    X = array_of(X)
+    if isinstance(X, Named):
+        return Codes(X.values, X.names)
+    X = _table(X)
+    if X.dtype.kind in "iu":
+        return Codes(X, None)
+    if X.dtype.kind == "b":
+        return Codes(X.view(np.int8), None)
+    if X.dtype.kind == "f":
+        whole = _whole_numbers(X)
+        if whole is not None:
+            return Codes(whole, None)
+        return Codes.of_columns([encode_numbers(np.where(np.isnan(c), MISSING, c), np.isnan(c)) for c in X.T], len(X))
+    return Codes.of_columns(
+        [_encode_column(X[:, j].tolist(), column_name(columns, j)) for j in range(X.shape[1])], len(X)
+    )
+
+
+def refuse_negative(X: Codes, columns: Sequence[str]) -> None:
+    """Raise a DomainError for the first integer below −1."""
+    if X.names is None and X.values.min(initial=0) < MISSING:
+        row, column = (int(at) for at in np.argwhere(X.values < MISSING)[0])
+        raise _negative(column_name(columns, column), X.values[row, column], row)
+
+
+def _negative(name: Any, value: float, row: int | None = None) -> DomainError:
+    remedy = "Turn the column into strings to use its numbers as names."
+    why = "; integer categories are ≥ 0, and −1 is missing."
+    return column_error(DomainError, name, f"holds {value}", remedy, row, why)
+
+
+def _table(X: Any) -> Array:
+    if sp.issparse(X):
+        raise InputError("categories must be a dense table.", remedy="Use X.toarray(), or Multinomial().")
+    table = np.asarray(X)
+    if table.dtype.kind in "USmM" and not isinstance(X, np.ndarray):
+        table = np.array(X, dtype=object)  # otherwise NumPy turns numbers, None and NaN into strings
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise InputError(
+            f"expected a table of rows and columns, got an array of shape {table.shape}.", remedy="Reshape it."
+        )
+    return table
+
+
+def _whole_numbers(X: Array) -> Array | None:
+    """Floats as integers, NaN as −1; None if they are not all whole numbers."""
+    gaps = np.isnan(X)
+    if np.isinf(X).any():
+        raise DomainError("the table of categories holds an infinite number.", remedy=DROP_INFINITE)
+    whole = np.where(gaps, MISSING, X).astype(np.int64)
+    return whole if np.array_equal(whole[~gaps], X[~gaps]) else None
+
+
+def _encode_column(column: list[Any], name: str | int) -> tuple[Array, tuple[Any, ...]]:
+    try:
+        found: dict[Any, int] = dict.fromkeys(column, MISSING)
+    except TypeError:
+        raise column_error(InputError, name, "holds something that cannot be a name, such as a list") from None
+    names = _sorted_names([value for value in found if not is_missing(value)], name)
+    found.update(zip(names, range(len(names))))
+    return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
+
+
+def _sorted_names(names: list[Any], column: str | int) -> list[Any]:
+    samples = {_kind(kind): name for kind, name in {type(name): name for name in names}.items()}
+    kinds = set(samples)
+    if len(kinds) > 1:
+        shown = shortlist([repr(sample) for sample in samples.values()])
+        what = f"mixes {' and '.join(sorted(kinds))} ({shown}), which have no order"
+        raise column_error(InputError, column, what, "Turn all its values into strings.")
+    names = [name.item() if isinstance(name, np.generic) else name for name in names]
+    if kinds == {"numbers"}:
+        if any(isinstance(name, float) and math.isinf(name) for name in names):
+            raise column_error(DomainError, column, "holds an infinite number", DROP_INFINITE)
+        names = [name for name in names if name != MISSING]
+        low = min(names, default=0)
+        if low < MISSING and all(name == int(name) for name in names):
+            raise _negative(column, low)
+    return sorted(names)
+
+
+def _kind(kind: type) -> str:
+    if issubclass(kind, (bool, int, float, np.number, np.bool_)):
+        return "numbers"
+    return "strings" if issubclass(kind, str) else kind.__name__

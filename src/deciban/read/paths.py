@@ -1,28 +1,121 @@
-"""Limits of what is read: nesting, bytes of a row, parts and seconds of a mail, and compression ratio.
+"""Paths of files and the limits of what is read from them.
 
-They are applied before a library that trusts its input sees the rows: Arrow's JSON reader recurses until the stack
-overflows, and the parsers of mail and CSV take memory and time that a small file can make arbitrarily large.
+A path may be a pattern such as `data/2026-*/*.parquet`, or an address such as `s3://bucket/rows.parquet`. Addresses are
+opened by pyarrow.fs, or by fsspec for those that pyarrow does not know. Limits are checked before a parser without
+limits gets the bytes: Arrow's JSON reader recurses until the stack overflows, and the parsers of mail and CSV take
+memory and time that a small file can make arbitrarily large.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import os
 import stat
 from dataclasses import dataclass, fields
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from deciban.errors import HERE, InputError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 VARIABLE = "DECIBAN_LIMITS"  # environment variable: "record_bytes=200000000, seconds=60"
 DEEPEST = 500  # the largest depth that the recursive readers of JSON and of mail take
 SOME = 2**20  # bytes read of a file that gives no size
 LARGEST_RECORD = 2**30  # Arrow counts the bytes of a block in 32 bits
 SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+SIGN = "://"
 
 
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names a file system.
+
+    >>> is_address("s3://bucket/rows.parquet"), is_address("rows.parquet")
+    (True, False)
+    """
+    return isinstance(path, str) and SIGN in path
+
+
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Whether a path stands for several files: it has `*`, `?` or `[`, and is not itself a file.
+
+    >>> is_pattern("logs/*.csv"), is_pattern("logs/a.csv")
+    (True, False)
+    """
+    name = os.fspath(path)
+    return isinstance(name, str) and glob.has_magic(name) and not (is_address(name) or os.path.exists(name))
+
+
+def file_system(address: str) -> tuple[FileSystem, str]:
+    """Return the file system of an address, and the path there."""
+    from pyarrow import fs
+
+    try:
+        return fs.FileSystem.from_uri(address)
+    except (ValueError, OSError):
+        pass  # an error of pyarrow.ArrowInvalid, too: fsspec may know it
+    try:
+        import fsspec
+    except ImportError:
+        raise InputError(
+            f"{address!r}: pyarrow has no file system for this address.",
+            remedy="Install fsspec, which has more: pip install deciban[dask].",
+        ) from None
+    try:
+        found, path = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError, OSError) as error:
+        raise InputError(f"{address!r} cannot be opened ({error}).", remedy="Check the address.") from None
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def of_fsspec(system: FileSystem) -> Any:
+    """Return the file system of fsspec that opens an address; None where it is one of pyarrow."""
+    return getattr(getattr(system, "handler", None), "fs", None)
+
+
+def expanded(pattern: str) -> list[str]:
+    """Return the files that a pattern stands for, sorted; an error if there is none.
+
+    A pattern may be an address: then its last part and its folders may have `*` and `?`.
+    """
+    if is_address(pattern):
+        found = _addresses(pattern)
+    else:
+        found = [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]
+    if not found:
+        raise InputError(f"no file matches {pattern!r}.", remedy="Check the pattern; the shell may need it in quotes.")
+    return sorted(found)
+
+
+def _addresses(pattern: str) -> list[str]:
+    from pyarrow import fs
+
+    scheme, _, rest = pattern.partition(SIGN)
+    fixed = rest[: next(at for at, letter in enumerate(rest) if letter in "*?[")].rpartition("/")[0]
+    system, base = file_system(f"{scheme}{SIGN}{fixed}")
+    wanted = f"{base.rstrip('/')}/{rest[len(fixed) :].lstrip('/')}"
+    try:
+        entries = system.get_file_info(fs.FileSelector(base, recursive=True))
+    except OSError:
+        return []
+    files = [entry.path for entry in entries if entry.type == fs.FileType.File]
+    here = f"{scheme}{SIGN}{fixed}".rstrip("/")
+    return [here + path[len(base.rstrip("/")) :] for path in files if _matches(path, wanted)]
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Whether a path matches, part by part: `*` does not stand for a slash.
+
+    >>> _matches("a/b/c.csv", "a/*/c.csv"), _matches("a/b/c.csv", "a/*.csv")
+    (True, False)
+    """
+    parts, wanted = path.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Limits:
     """Limits of what is read. What exceeds one is an `InputError`, and with `skip_bad` a skipped row.
@@ -69,9 +162,9 @@ class Limits:
     def __post_init__(self) -> None:
         most = {"depth": DEEPEST, "record_bytes": LARGEST_RECORD}
         for field in fields(self):
-            value, upper = getattr(self, field.name), most.get(field.name, np.inf)
+            value, upper = getattr(self, field.name), most.get(field.name, inf)
             if not 0 < value <= upper:
-                bound = f"above 0 and at most {upper:,}" if upper < np.inf else "above 0"
+                bound = f"above 0 and at most {upper:,}" if upper < inf else "above 0"
                 raise InputError(f"the limit {field.name}={value!r} must be {bound}.", remedy="Choose another value.")
 
     @classmethod
@@ -158,89 +251,3 @@ def too_long(place: str, what: str, limits: Limits, row: int | None = None) -> I
         row=row,
         remedy=limits.remedy("record_bytes", "Split or remove it"),
     )
-
-
-# -- nesting of JSON ---------------------------------------------------------------------------------------------------
-CHUNK = 2**17  # bytes examined at a time: they and what is computed of them fit into the cache
-_STEP = np.zeros(256, np.int8)
-_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
-
-
-def nests_deeper(text: bytes, depth: int) -> bool:
-    r"""Whether arrays and objects are nested more deeply than `depth` in JSON; brackets within strings do not count.
-
-    >>> nests_deeper(rb'{"a": [[1], {}], "b": "[[[[\"[[["}', 2), nests_deeper(rb'{"a": [[1], {}], "b": "[[[[\"[[["}', 3)
-    (True, False)
-    """
-    begin, level, quoted = 0, 0, 0
-    while begin < len(text):
-        end = min(begin + CHUNK, len(text))
-        while text[end - 1 : end] == b"\\" and end < len(text):  # an escape sequence is not split
-            end += 1
-        part = text[begin:end]
-        if b"\\" in part:
-            part = part.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
-        letters = np.frombuffer(part, np.uint8)
-        brackets, quotes = np.flatnonzero(_STEP[letters]), np.flatnonzero(letters == ord('"'))
-        outside = (np.searchsorted(quotes, brackets) + quoted) % 2 == 0
-        levels = level + np.cumsum(_STEP[letters[brackets[outside]]], dtype=np.int64)
-        if levels.max(initial=0) > depth:
-            return True
-        begin, level, quoted = end, int(levels[-1]) if len(levels) else level, (quoted + len(quotes)) % 2
-    return False
-
-
-def _most_openings(text: bytes, letters: NDArray[np.uint8]) -> int:
-    """An upper bound of the brackets that open in one object: all of them, but one for each line after the first.
-
-    Lines are counted where "{" follows "}" and a line feed. In lines without nesting the bound is 1. Counting needs no
-    positions, and takes a third of the time of finding them.
-    """
-    total = lines = 0
-    is_end, is_feed, is_open = np.empty((3, CHUNK + 2), bool)
-    for begin in range(0, len(text), CHUNK):
-        part = letters[max(begin - 2, 0) : begin + CHUNK]  # two letters of the chunk before
-        size = max(len(part) - 2, 0)
-        opens = np.equal(part, ord("{"), out=is_open[: len(part)])
-        ends, feeds = is_end[:size], is_feed[:size]
-        np.equal(part[:-2], ord("}"), out=ends)
-        np.equal(part[1:-1], ord("\n"), out=feeds)
-        ends &= feeds
-        ends &= opens[2:]
-        lines += int(np.count_nonzero(ends))
-        total += int(np.count_nonzero(opens[2 * (begin > 0) :]))
-        if text.find(b"[", begin, begin + CHUNK) >= 0:
-            total += int(np.count_nonzero(letters[begin : begin + CHUNK] == ord("[")))
-    return total - lines
-
-
-def block_nests_deeper(text: bytes, depth: int) -> bool:
-    r"""`nests_deeper` of lines of JSON, quicker where most lines have few brackets.
-
-    Where a line begins with "{" and the line before ends with "}", all objects are closed, or a parser stops there. So
-    the depth is at most the number of brackets that open between two such places.
-
-    >>> block_nests_deeper(b'{"a": 1}\n{"a": [[1]]}\n', 3), block_nests_deeper(b'{"a": 1}\n{"a": [[[1]]]}\n', 3)
-    (False, True)
-    """
-    letters = np.frombuffer(text, np.uint8)
-    if _most_openings(text, letters) <= depth:
-        return False
-    found = []
-    folded, opens = np.empty(CHUNK, np.uint8), np.empty(CHUNK, bool)
-    for begin in range(0, len(text), CHUNK):
-        part = letters[begin : begin + CHUNK]
-        np.bitwise_or(part, 0x20, out=folded[: len(part)])  # "[" | 0x20 is "{"
-        np.equal(folded[: len(part)], ord("{"), out=opens[: len(part)])
-        found.append(opens[: len(part)].nonzero()[0] + begin)
-        if len(found[-1]) > max(len(part) // 8, depth):  # so many that their positions take much memory
-            return nests_deeper(text, depth)
-    opening = np.concatenate(found) if found else np.empty(0, np.int64)
-    if len(opening) <= depth:
-        return False
-    lines = np.flatnonzero(letters[opening - 1] == ord("\n"))  # of one at 0 the last byte is read, and it is not closed
-    last, second, third = (letters[np.maximum(opening[lines] - back, 0)] for back in (0, 2, 3))
-    closed = (second == ord("}")) | ((second == ord("\r")) & (third == ord("}")))
-    lines = lines[closed & (last == ord("{"))]
-    most = np.diff(lines, prepend=0, append=len(opening)).max()
-    return bool(most > depth) and nests_deeper(text, depth)
