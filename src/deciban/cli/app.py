@@ -43,8 +43,8 @@ def columns(context: typer.Context, incomplete: str) -> list[str]:
 
 def column_families(context: typer.Context, incomplete: str) -> list[str]:
     """Complete COLUMN=KIND."""
-    from deciban.read.columns import DECLARABLE
     from deciban.families import named_families
+    from deciban.read.columns import DECLARABLE
 
     return _with_values(_columns(context), [*DECLARABLE, *named_families()], incomplete)
 
