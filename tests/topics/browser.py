@@ -71,7 +71,7 @@ class Browser:
         """Open a file, or an address."""
         self._call("POST", "/url", {"url": place if isinstance(place, str) else place.resolve().as_uri()})
 
-    def wait(self, script, *arguments, seconds=10):
+    def wait(self, script, *arguments, seconds=30):
         """Wait until a script returns something true, and return it."""
         end = time.monotonic() + seconds
         while not (value := self.run(script, *arguments)):
@@ -106,16 +106,22 @@ class Browser:
         """The value of a script that returns one."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def click(self, selector):
+    def _element(self, selector):
+        """Address of an element, once the page has it."""
+        self.wait("return document.querySelector(arguments[0]) !== null", selector)
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
-        self._call("POST", f"/element/{found[FIND]}/click", {})
+        return f"/element/{found[FIND]}"
+
+    def click(self, selector):
+        self._call("POST", self._element(selector) + "/click", {})
 
     def press(self, selector, keys):
         """Type into an element."""
-        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
-        self._call("POST", f"/element/{found[FIND]}/value", {"text": keys})
+        self._call("POST", self._element(selector) + "/value", {"text": keys})
 
     def text(self, selector):
+        """Text of an element, once the page has it."""
+        self.wait("return document.querySelector(arguments[0]) !== null", selector)
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
     def screenshot(self, path):
