@@ -28,6 +28,7 @@ from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
 from deciban.families.word_scores import FoldedSource, HasFoldedWords
 from deciban.kernels.choice import one_thread
+from deciban.kernels.parallel import each
 from deciban.model.calibration import BY_WORD, Calibration, shares
 from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
 from deciban.model.judge import FOLDS, finalists_of, first_of_near_equals, left_out_prior, stratified
@@ -39,10 +40,12 @@ from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 
 C = TypeVar("C")
+R = TypeVar("R")
 
 SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
 LARGE_SUMS = 2**22  # sums of a line that have more numbers are dropped before another line is judged
+ENOUGH_FOR_THREADS = 1_000  # rows of the small sample from which lines are judged in threads
 
 
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule, by_word: bool = True) -> Family[Any]:
@@ -104,10 +107,9 @@ class Place(NamedTuple):
 
 def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
     """Return the best candidate of lines with the same features, and those of other lines that read the same sums."""
-    best = [judge.best(line) for line in lines]
+    best = judge.best_of_each(lines)
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
-    # reversed, so that the cached sums of the last line are reused
-    losses = [judge.large_sample_losses(one) for one in reversed(finalists)][::-1]
+    losses = judge.losses_of_each(finalists)
     at = first_of_near_equals(range(len(finalists)), losses)
     winner = taken = finalists[at]
     if winner.stronger is not None:
@@ -179,7 +181,7 @@ class Judge:
     members: Members
     rule: Rule
     lines: list[tuple[Any, LeftOutScores]] = field(default_factory=list)  # a candidate of each, and its scores
-    last: Calibrator | None = None  # of the candidate judged before, which is near that of the next one
+    last: Calibrator | None = None  # of the last line of the kind judged before, which is near those of the next kind
 
     def __post_init__(self) -> None:
         n, weight = len(self.members), self.members.row_weights()
@@ -191,16 +193,62 @@ class Judge:
         # a class whose only row is left out has probability 0 under every candidate: such rows are not used
         self.usable = np.bincount(codes, minlength=self.members.K)[codes] > 1
 
-    def best(self, line: Sequence[Any]) -> Judged:
-        """Return the best candidate of a line, on the small sample and calibrated on it."""
+    def best_of_each(self, lines: Sequence[Sequence[Any]]) -> list[Judged]:
+        """Return the best candidate of each line, as `best` does."""
+        start = self.last
+
+        def best(group: Sequence[int]) -> Iterator[Judged]:
+            near = start
+            for at in group:
+                found = self.best(lines[at], near)
+                near = found.calibrator
+                yield found
+
+        judged = self._by_sums(best, [line[0] for line in lines])
+        self.last = judged[-1].calibrator
+        return judged
+
+    def losses_of_each(self, judged: Sequence[Judged]) -> list[Array]:
+        """Return the losses of each candidate, as `large_sample_losses` does."""
+
+        def losses(group: Sequence[int]) -> Iterator[Array]:
+            return (self.large_sample_losses(judged[at]) for at in group)
+
+        return self._by_sums(losses, [one.candidate for one in judged])
+
+    def _by_sums(self, act: Callable[[Sequence[int]], Iterator[R]], candidates: Sequence[Any]) -> list[R]:
+        """Return the results of act(positions) for each group of candidates with the same sums, in threads."""
+        groups: list[list[int]] = []
+        for at, candidate in enumerate(candidates):
+            same = next((group for group in groups if candidate.same_sums(candidates[group[0]])), None)
+            if same is None:
+                groups.append([at])
+            else:
+                same.append(at)
+        # those whose sums are held come first; others may drop them
+        groups.sort(key=lambda group: self._held(candidates[group[0]]) is None)
+        firsts = [candidates[group[0]] for group in groups]
+        several = len(groups) > 1 and len(self.small) >= ENOUGH_FOR_THREADS
+        threads = None if several and all(self._scores(first).size <= LARGE_SUMS for first in firsts) else 1
+        found: dict[int, R] = {}
+        for group, results in zip(groups, each(lambda group: list(act(group)), groups, threads=threads)):
+            found.update(zip(group, results))
+        return [found[at] for at in range(len(candidates))]
+
+    def best(self, line: Sequence[Any], near: Calibrator | None = None) -> Judged:
+        """Return the best candidate of a line, on the small sample and calibrated on it.
+
+        The first calibrator is fitted from one that is near, and each of the others from the one before.
+        """
         scores, lengths = self._scores(line[0]), self._lengths(line[0])
         codes, usable = self.members.codes[self.small], self._usable(self.small)
         judged: dict[int, Judged] = {}
 
         def loss(at: int) -> float:
+            nonlocal near
             left_out = scores(line[at], self.small)
             counted = None if lengths is None else lengths[self.small][usable]
-            calibrator = self.last = _fitted(left_out[usable], codes[usable], counted, self.shares, self.last)
+            calibrator = near = _fitted(left_out[usable], codes[usable], counted, self.shares, near)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -237,13 +285,16 @@ class Judge:
 
     def _scores(self, candidate: Any) -> LeftOutScores:
         """Return f(candidate, rows) of the candidate's line; the sums of other lines are dropped if they are large."""
-        found = next((scores for first, scores in self.lines if candidate.same_sums(first)), None)
+        found = self._held(candidate)
         if found is None:
             if self.lines and self.lines[-1][1].size > LARGE_SUMS:
                 self.lines.clear()
             found = candidate.left_out_scores(None, self.X, self.members, self.rule)
             self.lines.append((candidate, found))
         return found
+
+    def _held(self, candidate: Any) -> LeftOutScores | None:
+        return next((scores for first, scores in self.lines if candidate.same_sums(first)), None)
 
 
 def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, near: Calibrator | None) -> Calibrator:
