@@ -26,9 +26,9 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
-from deciban.families.word_scores import FoldedSource, HasFoldedWords
+from deciban.families.word_scores import FoldedSource, HasFoldedWords, source_of
 from deciban.kernels.choice import one_thread
-from deciban.kernels.parallel import each
+from deciban.kernels.parallel import each, get_threads
 from deciban.model.calibration import BY_WORD, Calibration, shares
 from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
 from deciban.model.judge import FOLDS, finalists_of, first_of_near_equals, left_out_prior, stratified
@@ -336,6 +336,10 @@ def best_by_nested_losses(
         return judge.loss(met[at])
 
     if len(best.line) > 1 and np.isfinite(judge.loss(best)):
+        if get_threads() > 1:  # both neighbours are nearly always needed
+            judge.losses_of_each(
+                [best._replace(at=at) for at in (best.at + 1, best.at - 1) if 0 <= at < len(best.line)]
+            )
         downhill(range(len(best.line)), loss, best.at)
     return judge.first_of_near_equals([met[at] for at in sorted(met, key=lambda at: abs(at - best.at))]).candidate
 
@@ -350,16 +354,27 @@ class NestedJudge:
     found: list[tuple[Place, int, Array | None]] = field(default_factory=list)  # with the number of rows
     samples: dict[int, Sample] = field(default_factory=dict)  # by the number of rows
 
-    def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
-        """Return the losses on at most `most` rows; None where folds have too few rows."""
-        for other, rows, losses in self.found:
-            if other.line is place.line and other.at == place.at and rows == most:
-                return losses
+    def losses_of_each(self, places: Sequence[Place], most: int = NEIGHBOUR_ROWS) -> list[Array | None]:
+        """Return the losses of each place on at most `most` rows, in threads; None where folds have too few rows."""
         if most not in self.samples:
             self.samples[most] = Sample(self.X, self.members, self.rule, most)
-        losses = nested_losses(place.candidate, self.samples[most])
-        self.found.append((place, most, losses))
-        return losses
+        sample, new = self.samples[most], [place for place in places if self._known(place, most) is None]
+        threads = None if len(new) > 1 and all(sample.prepare(place.candidate) for place in new) else 1
+        losses = each(lambda place: nested_losses(place.candidate, sample), new, threads=threads)
+        self.found += [(place, most, of_place) for place, of_place in zip(new, losses)]
+        sample.end(new)
+        return [self.losses(place, most) for place in places]
+
+    def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
+        """Return the losses on at most `most` rows; None where folds have too few rows."""
+        known = self._known(place, most)
+        return self.losses_of_each([place], most)[0] if known is None else known[2]
+
+    def _known(self, place: Place, most: int) -> tuple[Place, int, Array | None] | None:
+        """Return what was found for a place; None if it was not judged yet."""
+        return next(
+            (one for one in self.found if one[0].line is place.line and one[0].at == place.at and one[1] == most), None
+        )
 
     def loss(self, place: Place) -> float:
         """Return the mean loss; infinite where folds have too few rows."""
@@ -370,7 +385,7 @@ class NestedJudge:
         """Return the first place that is not worse than the best by a standard error."""
         if len(places) == 1:
             return places[0]
-        losses = [self.losses(place) for place in places]
+        losses = self.losses_of_each(places)
         known = [each for each in losses if each is not None]
         return places[0] if len(known) < len(places) else first_of_near_equals(places, known)
 
@@ -378,7 +393,7 @@ class NestedJudge:
         """Return the place whose features predict labels best; the first, if others gain little."""
         if len(places) == 1:
             return places[0]
-        losses = [self.losses(place, KIND_ROWS) for place in places]
+        losses = [self.losses(place, KIND_ROWS) for place in places]  # one by one, to hold the folds of one kind alone
         known = [each for each in losses if each is not None]
         if len(known) < len(places):
             return places[0]
@@ -399,19 +414,49 @@ class Sample:
         self.classes = self.members.classes.names
         self.log_prior = log_probability(shares(self.members.codes, self.members.K))  # (K,)
         self.source: tuple[Family[Any], FoldedSource] | None = None  # of the last candidate
-        self.last: Calibration | None = None  # of the last candidate, which is near that of the next one
+        self.prepared: list[tuple[Family[Any], list[Fold]]] = []  # folds of candidates that are judged next
+        self.fitted: list[tuple[Family[Any], Calibration]] = []  # last calibrations of candidates
+        self.near: Calibration | None = None  # of the first candidate, which is near those of others
+
+    def prepare(self, family: Family[Any]) -> bool:
+        """Score the folds of a candidate of words, so that `nested_losses` of it can be computed in a thread."""
+        source = self._source(family)
+        if source is None:
+            return False
+        try:
+            folds = list(folds_of_words(source, family, self.fold))
+            for found in (source_of(scores) for fold in folds for scores in fold.left_out):
+                if found is not None:
+                    found.evidence()  # is kept
+        except DecibanError:  # too few rows of a class
+            return False
+        self.prepared.append((family, folds))
+        return True
+
+    def end(self, judged: Sequence[Place]) -> None:
+        """Drop the folds of candidates that were judged; the calibration of the first candidate of all is kept."""
+        if self.near is None and judged:
+            self.near = next((made for family, made in self.fitted if family is judged[0].candidate), None)
+        self.prepared, self.fitted = [], []
 
     def folds(self, family: Family[Any]) -> Iterator[Fold]:
         """Yield the scores of each fold that is judged, and leave-one-out scores of the other rows."""
+        prepared = next((folds for one, folds in self.prepared if one is family), None)
+        if prepared is not None:
+            return iter(prepared)
+        source = self._source(family)
+        return self._by_subtraction(family) if source is None else folds_of_words(source, family, self.fold)
+
+    def _source(self, family: Family[Any]) -> FoldedSource | None:
         words = ability(family, HasFoldedWords)
         if words is None:
-            return self._by_subtraction(family)
+            return None
         if self.source is None or not family.same_sums(self.source[0]):  # type: ignore[attr-defined]
             source = words.folded_words(None, self.rows, self.members, self.rule)
             if source is None:
-                return self._by_subtraction(family)
+                return None
             self.source = family, source
-        return folds_of_words(self.source[1], family, self.fold)
+        return self.source[1]
 
     def _by_subtraction(self, family: Family[Any]) -> Iterator[Fold]:
         columns, n = ("text",), len(self.members.codes)
@@ -424,18 +469,18 @@ class Sample:
 
 def nested_losses(family: Family[Any], sample: Sample) -> Array | None:
     """Return the log losses of rows in folds, each calibrated on the other rows; None where a fold cannot be fitted."""
-    codes, lengths, losses = sample.members.codes, block_lengths(family, sample.rows), []
+    codes, lengths, losses, near = sample.members.codes, block_lengths(family, sample.rows), [], sample.near
     try:
         for fold in sample.folds(family):
             train, test = ([None if each is None else each[at] for each in lengths] for at in (fold.train, fold.test))
             given = sample.classes, float(len(codes))
-            made = Calibration.fit(BY_WORD, fold.left_out, codes[fold.train], train, *given, "words", sample.last)
-            sample.last = made
+            near = made = Calibration.fit(BY_WORD, fold.left_out, codes[fold.train], train, *given, "words", near)
             log_p = log_posterior(made.apply(fold.scores, test, sample.classes), sample.log_prior)
             own = codes[fold.test]
             # without its only row, a class has probability 0 under every kind
             losses.append(-log_p[np.arange(len(own)), own][np.bincount(codes)[own] > 1])
     except DecibanError:  # too few rows of a class
         return None
+    sample.fitted.append((family, near))
     judged = np.concatenate(losses)
     return judged if len(judged) else None
