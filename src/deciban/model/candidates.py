@@ -481,6 +481,7 @@ def nested_losses(family: Family[Any], sample: Sample) -> Array | None:
             losses.append(-log_p[np.arange(len(own)), own][np.bincount(codes)[own] > 1])
     except DecibanError:  # too few rows of a class
         return None
-    sample.fitted.append((family, near))
+    if near is not None:
+        sample.fitted.append((family, near))
     judged = np.concatenate(losses)
     return judged if len(judged) else None
