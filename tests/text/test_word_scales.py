@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -432,9 +433,24 @@ def test_many_documents_leave_settled_ones_out_and_end_near_the_minimum(monkeypa
         monkeypatch.setattr(word_evidence, "GAP", 1e-5)
         passes = len(visited)
         least = problem.objective(*problem.minimum(np.zeros(4)))[0]
-    assert min(visited[:passes]) < 600 == max(visited[:passes])
+    by_pass = np.reshape(visited[:passes], (-1, word_evidence.GROUPS)).sum(axis=1)
+    assert min(by_pass) < 600 == max(by_pass)
     assert set(visited[passes:]) == {600}
     assert 0 < problem.objective(factors, offsets)[0] / least - 1 < 0.1
+
+
+def test_groups_that_make_the_same_moves_end_near_the_minimum(monkeypatch):
+    texts, labels = corpus(300, 4)
+    problem = text_problem(texts * 2, labels * 2, 1.0)
+    with forced("numba"):
+        monkeypatch.setattr(word_evidence, "GAP", 1e-5)
+        least = problem.objective(*problem.minimum(np.zeros(4)))[0]
+        monkeypatch.setattr(word_evidence, "MANY", 600)
+        monkeypatch.setattr(word_evidence, "GAP_OF_MANY", 1e-2)
+        in_order = SimpleNamespace(permutation=lambda documents: documents)  # the second group has copies of the first
+        monkeypatch.setattr(np.random, "default_rng", lambda seed: in_order)
+        factors, offsets = problem.minimum(np.zeros(4))
+    assert 0 < problem.objective(factors, offsets)[0] / least - 1 < 0.02
 
 
 def test_rows_to_calibrate_are_selected_only_if_there_are_many_more():

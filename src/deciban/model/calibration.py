@@ -80,10 +80,10 @@ class Calibration:
         at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" removes all evidence,
         "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the parts
         of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have them,
-        under weaker and weaker penalties. The steps towards scales of words begin at those of `near`, a fit of similar
-        scores.
+        under weaker and weaker penalties. The steps towards scales that depend on lengths begin at those of `near`, a
+        fit of similar scores.
         """
-        from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+        from deciban.evaluate.calibration import PAV, Affine, Blockwise, Offsets
         from deciban.evaluate.scale_fit import informative_penalty
 
         if method not in METHODS:
@@ -103,7 +103,7 @@ class Calibration:
         if method == "blocks":
             return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), *given)
         if method == "length" and length is not None:
-            return cls(LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K)), *given)
+            return cls(_by_length(whole, codes, length, shares(codes, K), near), *given)
         if method == "offsets":
             return cls(Offsets.fit(whole, codes, penalty=informative_penalty), *given)
         with np.errstate(invalid="ignore"):
@@ -181,7 +181,6 @@ class Calibration:
         near: Calibration | None = None,
     ) -> dict[Form, Calibration]:
         """Fit scales for each block, which all forms share, and factors of words for those that have them."""
-        from deciban.evaluate.calibration import LengthAware
         from deciban.evaluate.word_scales import PENALTY, WordScales
 
         method = "length" if len(lengths) == 1 and lengths[0] is not None else "blocks"
@@ -191,10 +190,8 @@ class Calibration:
             few = chosen_rows(len(codes), ROWS_OF_SCALES)
             some = [plain(each)[few] for each in scores], codes[few], [None if n is None else n[few] for n in lengths]
             if method == "length":
-                whole, own, (long,), start = *some, None if near is None else near.common
-                counted, prior = np.maximum(1.0, np.asarray(long)), shares(own, K)
-                known = start if isinstance(start, LengthAware) else None
-                common = cls(LengthAware.fit_from(total(whole), own, counted, prior, known), *given)
+                whole, own, (long,) = some
+                common = cls(_by_length(total(whole), own, np.asarray(long), shares(own, K), near), *given)
             else:
                 common = cls.fit(method, *some, classes, rows)
             words = [form for form in forms if form not in FIXED and form != "scale"]
@@ -358,6 +355,16 @@ class Calibration:
                 f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}.",
                 remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
+
+
+def _by_length(scores: Array, codes: Array, lengths: Array, prior: Array, near: Calibration | None) -> LengthAware:
+    """Fit a scale that depends on lengths, in steps that begin at those of `near`, where it has such a scale."""
+    from deciban.evaluate.calibration import LengthAware
+
+    counted, start = np.maximum(1.0, lengths), None if near is None else near.common
+    if isinstance(start, LengthAware):
+        return LengthAware.fit_from(scores, codes, counted, prior, start)
+    return LengthAware.fit(scores, codes, counted, prior)
 
 
 def _fixed(method: str, scale: float, B: int, K: int, offsets: Array | None = None) -> Linear:

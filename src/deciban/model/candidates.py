@@ -26,8 +26,9 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
-from deciban.families.word_scores import FoldedSource, HasFoldedWords
+from deciban.families.word_scores import FoldedSource, HasFoldedWords, source_of
 from deciban.kernels.choice import one_thread
+from deciban.kernels.parallel import each, get_threads
 from deciban.model.calibration import BY_WORD, Calibration, shares
 from deciban.model.cross_fit import Fold, folds_by_subtraction, folds_of_words
 from deciban.model.judge import FOLDS, finalists_of, first_of_near_equals, left_out_prior, stratified
@@ -39,10 +40,12 @@ from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 
 C = TypeVar("C")
+R = TypeVar("R")
 
 SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
 LARGE_SUMS = 2**22  # sums of a line that have more numbers are dropped before another line is judged
+ENOUGH_FOR_THREADS = 1_000  # rows of the small sample from which lines are judged in threads
 
 
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule, by_word: bool = True) -> Family[Any]:
@@ -104,10 +107,9 @@ class Place(NamedTuple):
 
 def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
     """Return the best candidate of lines with the same features, and those of other lines that read the same sums."""
-    best = [judge.best(line) for line in lines]
+    best = judge.best_of_each(lines)
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
-    # reversed, so that the cached sums of the last line are reused
-    losses = [judge.large_sample_losses(one) for one in reversed(finalists)][::-1]
+    losses = judge.losses_of_each(finalists)
     at = first_of_near_equals(range(len(finalists)), losses)
     winner = taken = finalists[at]
     if winner.stronger is not None:
@@ -179,7 +181,7 @@ class Judge:
     members: Members
     rule: Rule
     lines: list[tuple[Any, LeftOutScores]] = field(default_factory=list)  # a candidate of each, and its scores
-    last: Calibrator | None = None  # of the candidate judged before, which is near that of the next one
+    last: Calibrator | None = None  # of the last line of the kind judged before, which is near those of the next kind
 
     def __post_init__(self) -> None:
         n, weight = len(self.members), self.members.row_weights()
@@ -191,16 +193,62 @@ class Judge:
         # a class whose only row is left out has probability 0 under every candidate: such rows are not used
         self.usable = np.bincount(codes, minlength=self.members.K)[codes] > 1
 
-    def best(self, line: Sequence[Any]) -> Judged:
-        """Return the best candidate of a line, on the small sample and calibrated on it."""
+    def best_of_each(self, lines: Sequence[Sequence[Any]]) -> list[Judged]:
+        """Return the best candidate of each line, as `best` does."""
+        start = self.last
+
+        def best(group: Sequence[int]) -> Iterator[Judged]:
+            near = start
+            for at in group:
+                found = self.best(lines[at], near)
+                near = found.calibrator
+                yield found
+
+        judged = self._by_sums(best, [line[0] for line in lines])
+        self.last = judged[-1].calibrator
+        return judged
+
+    def losses_of_each(self, judged: Sequence[Judged]) -> list[Array]:
+        """Return the losses of each candidate, as `large_sample_losses` does."""
+
+        def losses(group: Sequence[int]) -> Iterator[Array]:
+            return (self.large_sample_losses(judged[at]) for at in group)
+
+        return self._by_sums(losses, [one.candidate for one in judged])
+
+    def _by_sums(self, act: Callable[[Sequence[int]], Iterator[R]], candidates: Sequence[Any]) -> list[R]:
+        """Return the results of act(positions) for each group of candidates with the same sums, in threads."""
+        groups: list[list[int]] = []
+        for at, candidate in enumerate(candidates):
+            same = next((group for group in groups if candidate.same_sums(candidates[group[0]])), None)
+            if same is None:
+                groups.append([at])
+            else:
+                same.append(at)
+        # those whose sums are held come first; others may drop them
+        groups.sort(key=lambda group: self._held(candidates[group[0]]) is None)
+        firsts = [candidates[group[0]] for group in groups]
+        several = len(groups) > 1 and len(self.small) >= ENOUGH_FOR_THREADS
+        threads = None if several and all(self._scores(first).size <= LARGE_SUMS for first in firsts) else 1
+        found: dict[int, R] = {}
+        for group, results in zip(groups, each(lambda group: list(act(group)), groups, threads=threads)):
+            found.update(zip(group, results))
+        return [found[at] for at in range(len(candidates))]
+
+    def best(self, line: Sequence[Any], near: Calibrator | None = None) -> Judged:
+        """Return the best candidate of a line, on the small sample and calibrated on it.
+
+        The first calibrator is fitted from one that is near, and each of the others from the one before.
+        """
         scores, lengths = self._scores(line[0]), self._lengths(line[0])
         codes, usable = self.members.codes[self.small], self._usable(self.small)
         judged: dict[int, Judged] = {}
 
         def loss(at: int) -> float:
+            nonlocal near
             left_out = scores(line[at], self.small)
             counted = None if lengths is None else lengths[self.small][usable]
-            calibrator = self.last = _fitted(left_out[usable], codes[usable], counted, self.shares, self.last)
+            calibrator = near = _fitted(left_out[usable], codes[usable], counted, self.shares, near)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -237,13 +285,16 @@ class Judge:
 
     def _scores(self, candidate: Any) -> LeftOutScores:
         """Return f(candidate, rows) of the candidate's line; the sums of other lines are dropped if they are large."""
-        found = next((scores for first, scores in self.lines if candidate.same_sums(first)), None)
+        found = self._held(candidate)
         if found is None:
             if self.lines and self.lines[-1][1].size > LARGE_SUMS:
                 self.lines.clear()
             found = candidate.left_out_scores(None, self.X, self.members, self.rule)
             self.lines.append((candidate, found))
         return found
+
+    def _held(self, candidate: Any) -> LeftOutScores | None:
+        return next((scores for first, scores in self.lines if candidate.same_sums(first)), None)
 
 
 def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array, near: Calibrator | None) -> Calibrator:
@@ -285,6 +336,10 @@ def best_by_nested_losses(
         return judge.loss(met[at])
 
     if len(best.line) > 1 and np.isfinite(judge.loss(best)):
+        if get_threads() > 1:  # both neighbours are nearly always needed
+            judge.losses_of_each(
+                [best._replace(at=at) for at in (best.at + 1, best.at - 1) if 0 <= at < len(best.line)]
+            )
         downhill(range(len(best.line)), loss, best.at)
     return judge.first_of_near_equals([met[at] for at in sorted(met, key=lambda at: abs(at - best.at))]).candidate
 
@@ -299,16 +354,27 @@ class NestedJudge:
     found: list[tuple[Place, int, Array | None]] = field(default_factory=list)  # with the number of rows
     samples: dict[int, Sample] = field(default_factory=dict)  # by the number of rows
 
-    def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
-        """Return the losses on at most `most` rows; None where folds have too few rows."""
-        for other, rows, losses in self.found:
-            if other.line is place.line and other.at == place.at and rows == most:
-                return losses
+    def losses_of_each(self, places: Sequence[Place], most: int = NEIGHBOUR_ROWS) -> list[Array | None]:
+        """Return the losses of each place on at most `most` rows, in threads; None where folds have too few rows."""
         if most not in self.samples:
             self.samples[most] = Sample(self.X, self.members, self.rule, most)
-        losses = nested_losses(place.candidate, self.samples[most])
-        self.found.append((place, most, losses))
-        return losses
+        sample, new = self.samples[most], [place for place in places if self._known(place, most) is None]
+        threads = None if len(new) > 1 and all(sample.prepare(place.candidate) for place in new) else 1
+        losses = each(lambda place: nested_losses(place.candidate, sample), new, threads=threads)
+        self.found += [(place, most, of_place) for place, of_place in zip(new, losses)]
+        sample.end(new)
+        return [self.losses(place, most) for place in places]
+
+    def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
+        """Return the losses on at most `most` rows; None where folds have too few rows."""
+        known = self._known(place, most)
+        return self.losses_of_each([place], most)[0] if known is None else known[2]
+
+    def _known(self, place: Place, most: int) -> tuple[Place, int, Array | None] | None:
+        """Return what was found for a place; None if it was not judged yet."""
+        return next(
+            (one for one in self.found if one[0].line is place.line and one[0].at == place.at and one[1] == most), None
+        )
 
     def loss(self, place: Place) -> float:
         """Return the mean loss; infinite where folds have too few rows."""
@@ -319,7 +385,7 @@ class NestedJudge:
         """Return the first place that is not worse than the best by a standard error."""
         if len(places) == 1:
             return places[0]
-        losses = [self.losses(place) for place in places]
+        losses = self.losses_of_each(places)
         known = [each for each in losses if each is not None]
         return places[0] if len(known) < len(places) else first_of_near_equals(places, known)
 
@@ -327,7 +393,7 @@ class NestedJudge:
         """Return the place whose features predict labels best; the first, if others gain little."""
         if len(places) == 1:
             return places[0]
-        losses = [self.losses(place, KIND_ROWS) for place in places]
+        losses = [self.losses(place, KIND_ROWS) for place in places]  # one by one, to hold the folds of one kind alone
         known = [each for each in losses if each is not None]
         if len(known) < len(places):
             return places[0]
@@ -348,19 +414,49 @@ class Sample:
         self.classes = self.members.classes.names
         self.log_prior = log_probability(shares(self.members.codes, self.members.K))  # (K,)
         self.source: tuple[Family[Any], FoldedSource] | None = None  # of the last candidate
-        self.last: Calibration | None = None  # of the last candidate, which is near that of the next one
+        self.prepared: list[tuple[Family[Any], list[Fold]]] = []  # folds of candidates that are judged next
+        self.fitted: list[tuple[Family[Any], Calibration]] = []  # last calibrations of candidates
+        self.near: Calibration | None = None  # of the first candidate, which is near those of others
+
+    def prepare(self, family: Family[Any]) -> bool:
+        """Score the folds of a candidate of words, so that `nested_losses` of it can be computed in a thread."""
+        source = self._source(family)
+        if source is None:
+            return False
+        try:
+            folds = list(folds_of_words(source, family, self.fold))
+            for found in (source_of(scores) for fold in folds for scores in fold.left_out):
+                if found is not None:
+                    found.evidence()  # is kept
+        except DecibanError:  # too few rows of a class
+            return False
+        self.prepared.append((family, folds))
+        return True
+
+    def end(self, judged: Sequence[Place]) -> None:
+        """Drop the folds of candidates that were judged; the calibration of the first candidate of all is kept."""
+        if self.near is None and judged:
+            self.near = next((made for family, made in self.fitted if family is judged[0].candidate), None)
+        self.prepared, self.fitted = [], []
 
     def folds(self, family: Family[Any]) -> Iterator[Fold]:
         """Yield the scores of each fold that is judged, and leave-one-out scores of the other rows."""
+        prepared = next((folds for one, folds in self.prepared if one is family), None)
+        if prepared is not None:
+            return iter(prepared)
+        source = self._source(family)
+        return self._by_subtraction(family) if source is None else folds_of_words(source, family, self.fold)
+
+    def _source(self, family: Family[Any]) -> FoldedSource | None:
         words = ability(family, HasFoldedWords)
         if words is None:
-            return self._by_subtraction(family)
+            return None
         if self.source is None or not family.same_sums(self.source[0]):  # type: ignore[attr-defined]
             source = words.folded_words(None, self.rows, self.members, self.rule)
             if source is None:
-                return self._by_subtraction(family)
+                return None
             self.source = family, source
-        return folds_of_words(self.source[1], family, self.fold)
+        return self.source[1]
 
     def _by_subtraction(self, family: Family[Any]) -> Iterator[Fold]:
         columns, n = ("text",), len(self.members.codes)
@@ -373,18 +469,19 @@ class Sample:
 
 def nested_losses(family: Family[Any], sample: Sample) -> Array | None:
     """Return the log losses of rows in folds, each calibrated on the other rows; None where a fold cannot be fitted."""
-    codes, lengths, losses = sample.members.codes, block_lengths(family, sample.rows), []
+    codes, lengths, losses, near = sample.members.codes, block_lengths(family, sample.rows), [], sample.near
     try:
         for fold in sample.folds(family):
             train, test = ([None if each is None else each[at] for each in lengths] for at in (fold.train, fold.test))
             given = sample.classes, float(len(codes))
-            made = Calibration.fit(BY_WORD, fold.left_out, codes[fold.train], train, *given, "words", sample.last)
-            sample.last = made
+            near = made = Calibration.fit(BY_WORD, fold.left_out, codes[fold.train], train, *given, "words", near)
             log_p = log_posterior(made.apply(fold.scores, test, sample.classes), sample.log_prior)
             own = codes[fold.test]
             # without its only row, a class has probability 0 under every kind
             losses.append(-log_p[np.arange(len(own)), own][np.bincount(codes)[own] > 1])
     except DecibanError:  # too few rows of a class
         return None
+    if near is not None:
+        sample.fitted.append((family, near))
     judged = np.concatenate(losses)
     return judged if len(judged) else None

@@ -225,7 +225,7 @@ def select_calibration(
         few = method == "features" or len(own) < ROWS_PER_SCALE * parameters
         folds = _folds_of_scores([each[some] for each in blocks], stratified(own, FOLDS if few else 1))
     try:
-        scores, fold_of = _cross_fitted(candidates, folds, own, counted, *given)
+        scores, fold_of, near = _cross_fitted(candidates, folds, own, counted, *given)
         # without its only row, a class has probability 0 under every candidate
         judged = (fold_of >= 0) & (np.bincount(own)[own] > 1)
     except DecibanError:  # too few rows of a class for folds
@@ -245,7 +245,7 @@ def select_calibration(
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
         best = "prior"
-    return Calibration.fit(method, blocks, codes, lengths, *given, best)
+    return Calibration.fit(method, blocks, codes, lengths, *given, best, near.get(best))
 
 
 class Candidates(NamedTuple):
@@ -289,16 +289,20 @@ def _cross_fitted(
     lengths: Lengths,
     classes: Sequence[Any],
     rows: float,
-) -> tuple[dict[Any, Array], Array]:
-    """Return the scores (n, K) of each candidate, fitted on other folds, and the fold of each row; −1 without one."""
+) -> tuple[dict[Any, Array], Array, dict[Any, Calibration]]:
+    """Return the scores (n, K) of each candidate, fitted on other folds, and the fold of each row; −1 without one.
+
+    Also returns the candidates of the last fold.
+    """
     fold_of = np.full(len(codes), -1)
     scores: dict[Any, Array] = {}
+    every: dict[Any, Calibration] = {}
     for number, fold in enumerate(folds):
         every = candidates.fit(fold.left_out, codes[fold.train], _at(lengths, fold.train), classes, rows)
         fold_of[fold.test] = number
         for name, of_fold in Calibration.apply_each(every, fold.scores, _at(lengths, fold.test), classes).items():
             scores.setdefault(name, np.zeros((len(codes), len(classes))))[fold.test] = of_fold
-    return scores, fold_of
+    return scores, fold_of, every
 
 
 def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prior: Array) -> Array:

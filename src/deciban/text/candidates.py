@@ -149,14 +149,14 @@ class FoldedWords:
         """Number the words of documents that a model has learnt; without sums, it has learnt these alone."""
         if stats is None:
             counted = X.count(text.tokens).matrix
-            rows, _ = _renumbered(counted, np.unique(counted.indices))
+            rows, _ = _renumbered(counted, _columns(counted))
             terms = text.terms.rows(rows, None)
             counts = members.total(terms)
             totals, at = np.ones(len(counts)) @ counts, np.arange(rows.shape[1])
             return cls(text, rows, terms, counts, at, totals, counts.sum(axis=1), members, rule)
         _, sums, vocabulary, _ = word_sums(text, stats)
         counted = X.count_by(vocabulary, text.tokens).matrix
-        rows, at = _renumbered(counted, np.unique(counted.indices))
+        rows, at = _renumbered(counted, _columns(counted))
         every, totals = sums.counts, word_totals(sums)
         return cls(text, rows, text.terms.rows(rows, None), every[:, at], at, totals, every.sum(axis=1), members, rule)
 
@@ -186,8 +186,15 @@ class FoldedWords:
         rows, members = _renumbered(self.rows[train], stays)[0], self.members.take(train)
         removal = removal_of(self.text, learnt, rows, members, self.rule)
         inside, _ = _renumbered(terms, stays)
-        inside, used = _renumbered(inside, np.unique(inside.indices))
+        inside, used = _renumbered(inside, _columns(inside))
         return FoldSums(learnt, removal, inside, used)
+
+
+def _columns(rows: sp.csr_array) -> Array:
+    """Return the columns that occur, ascending."""
+    occurs = np.zeros(rows.shape[1], bool)
+    occurs[rows.indices] = True
+    return np.flatnonzero(occurs)
 
 
 def _renumbered(rows: sp.csr_array, kept: Array) -> tuple[sp.csr_array, Array]:

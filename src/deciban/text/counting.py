@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,23 @@ class Counted(NamedTuple):
     def take(self, rows: Array) -> Counted:
         """Return the counts of some of the documents."""
         return Counted(self.matrix[rows], self.vocabulary, self.lengths[rows])
+
+    def with_rows(self, at: Array, others: Counted) -> Counted:
+        """Return these counts with rows of others put in, which then have the ascending positions `at`."""
+        (rows, _, lengths), before = self, at - np.arange(len(at))
+        # entries are copied in runs: rows between two others have theirs side by side
+        runs, limits = pairwise([0, *rows.indptr[before].tolist(), rows.nnz]), pairwise(others.matrix.indptr.tolist())
+        kept, new = [slice(*run) for run in runs], [slice(*limit) for limit in limits]
+
+        def joined(one: Array, two: Array) -> Array:
+            last = one[kept[-1]]
+            return np.concatenate([*chain.from_iterable((one[a], two[b]) for a, b in zip(kept, new)), last])
+
+        sizes = np.insert(np.diff(rows.indptr), before, np.diff(others.matrix.indptr))
+        starts = np.concatenate([np.zeros(1, sizes.dtype), np.cumsum(sizes, dtype=sizes.dtype)])
+        entries = joined(rows.data, others.matrix.data), joined(rows.indices, others.matrix.indices), starts
+        matrix = sp.csr_array(entries, (len(sizes), rows.shape[1]))
+        return Counted(matrix, self.vocabulary, np.insert(lengths, before, others.lengths))
 
     def under(self, vocabulary: Vocabulary, columns: Places | None = None) -> Counted:
         """Return the counts under the columns of another vocabulary, which `columns` finds (`Vocabulary.positions`)."""
@@ -390,17 +408,14 @@ class TextRows:
     def count_by(self, vocabulary: Vocabulary, tokens: Tokens) -> Counted:
         """Count these documents under the columns of a vocabulary; counts that are kept are used."""
         found, kept = self.counts.find(tokens, self.at)
-        if kept is None or 2 * len(found) < len(self):  # stacking would take longer than reading all
+        if kept is None or 2 * len(found) < len(self):  # reading all takes little longer
             counted = count_documents(self.documents, tokens, vocabulary)
         elif len(found) == len(self):
             counted = kept.under(vocabulary, self.counts.places)
         else:
             new = np.delete(np.arange(len(self)), found)
-            parts = kept.under(vocabulary, self.counts.places), count_documents(self[new].documents, tokens, vocabulary)
-            order = np.empty(len(self), np.intp)
-            order[found], order[new] = np.arange(len(found)), len(found) + np.arange(len(new))
-            matrix = sp.vstack([part.matrix for part in parts], "csr")[order]
-            counted = Counted(matrix, vocabulary, np.concatenate([part.lengths for part in parts])[order])
+            known = kept.under(vocabulary, self.counts.places)
+            counted = known.with_rows(new, count_documents(self[new].documents, tokens, vocabulary))
         self.counts.keep_lengths(tokens, self.at, counted.lengths)
         return counted
 

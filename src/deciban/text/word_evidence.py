@@ -59,6 +59,8 @@ MANY = 20_000  # documents from which a larger gap is accepted: its effect is be
 GAP_OF_MANY = 2e-1  # likewise for so many documents; a document that is skipped counts as at its last visit
 NEGLIGIBLE = 0.2  # share of the wanted gap of a document below which it takes no step
 NEGLIGIBLE_OF_MANY = 0.1  # likewise for many documents; below it, the next pass leaves the document out
+GROUPS = 2  # groups of documents that ascend at the same time, where there are many
+TIMES = 1.5  # how often a group counts its moves; above GROUPS / 2, or moves that both groups make do not converge
 LARGE = 2**20  # entries of documents times classes from which a fit is worth a thread
 
 
@@ -374,24 +376,38 @@ class FactorProblem:
         """Return factors and offsets of the minimum by dual coordinate ascent, from factors of 1 and offsets of 0.
 
         Each pass takes the documents in another order, drawn with a fixed seed; in one order for all passes the gap
-        falls much more slowly.
+        falls much more slowly. Many documents are divided into two groups, which do not depend on the number of
+        threads. In a pass each group ascends by itself and counts its moves more than once, because the other group
+        makes similar ones. Factors and offsets then follow from the moves of both, each counted once.
         """
         from deciban.text.kernels.word_evidence_compiled import ascend
 
         entries = self._stacked()
         indptr, table = entries[0], entries[4]
         (n, K), columns = self.rest.shape, table.shape[1]
-        lengths = np.diff(indptr).reshape(-1, n).sum(axis=0)
-        inverse, factors, offsets, dual = 1 / self.strengths, np.ones(len(table)), np.zeros(K), np.zeros((n, K))
-        buffers = np.zeros((1, columns), np.float32), np.zeros(columns, np.float32), np.zeros(lengths.max(), np.float32)
+        longest = np.diff(indptr).reshape(-1, n).sum(axis=0).max()
+        factors, offsets, dual = np.ones(len(table)), np.zeros(K), np.zeros((n, K))
         used, rng, negligible = np.flatnonzero(self.weight), np.random.default_rng(0), 0.0
         gaps, losses = np.zeros((2, n))
         many = len(used) >= MANY
         wanted, share, taken = (GAP_OF_MANY, NEGLIGIBLE_OF_MANY, used) if many else (GAP, NEGLIGIBLE, used)
-        data = *entries, self.rest, self.codes, inverse, self.offset_sd**2
+        groups = GROUPS if many else 1
+        times = TIMES if many else 1.0
+        data = *entries, self.rest, self.codes, times / self.strengths, times * self.offset_sd**2
+
+        def ascended(order: Array) -> tuple[Array, Array, Array]:
+            """Take a step for each of these documents; return the factors, the offsets and sums of offsets."""
+            own = factors.copy(), offsets.copy(), np.zeros(K)
+            buffers = np.zeros((1, columns), np.float32), np.zeros(columns, np.float32), np.zeros(longest, np.float32)
+            ascend(order, *data, negligible, *own, dual, gaps, losses, *buffers)
+            return own
+
         for _ in range(MAX_PASSES):
-            sums, order = np.zeros(K), rng.permutation(taken)
-            ascend(order, *data, negligible, factors, offsets, sums, dual, gaps, losses, *buffers)
+            order = rng.permutation(taken)
+            each_group = each(ascended, np.array_split(order, groups))
+            found, moved, sums = (sum(parts[1:], start=parts[0]) for parts in zip(*each_group))
+            factors = factors + (found - groups * factors) / times
+            offsets = offsets + (moved - groups * offsets) / times
             gap, loss = gaps.sum(), losses.sum()
             if gap <= wanted * loss:
                 break
