@@ -28,6 +28,7 @@ from deciban.kernels.dense import (
 )
 from deciban.kernels.rows import (
     add_row,
+    all_finite,
     encode_integers,
     log_softmax,
     log_sum_exp,
@@ -35,6 +36,7 @@ from deciban.kernels.rows import (
     row_any,
     row_max,
     row_sum,
+    rows_equal,
     softmax,
 )
 from deciban.kernels.sparse import (

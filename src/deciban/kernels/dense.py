@@ -307,12 +307,22 @@ def linear_scores(
             np.matmul(Z, weights, out=scores[rows])
             if smallest is not None:
                 given = X[rows]
-                if not (given.max() <= smallest and given.min() >= -smallest):  # cheaper; not for NaN
+                if not _all_within(given, smallest):
                     scores[rows][(np.abs(given) > limit).any(axis=1)] = np.nan
         add_row(scores[chunk], bias, scores[chunk])
 
     each(score, row_chunks(n, (K / 2 + 4) * D, multiple=LINEAR_ROWS), blas=True)
     return scores
+
+
+@quiet
+def _all_within(X: Array, limit: float) -> bool:
+    """Whether no number is NaN, and none of larger absolute value than the limit: usually by the sum of the squares."""
+    if X.dtype == np.float64 and X.flags.c_contiguous:
+        flat = X.reshape(-1)
+        if flat @ flat <= 0.99 * limit * limit:
+            return True
+    return bool(X.max() <= limit and X.min() >= -limit)
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
