@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from deciban import kernels, set_threads
 from deciban.kernels import dense
+from deciban.kernels.choice import SMALL_WORK
 from kernels.agreement import agree, both, frozen, tables, thorough
 
 
@@ -51,6 +52,56 @@ def test_what_rows_leave_of_variances_agrees_with_its_twin(table, seed, least):
     ours, twin = both(kernels.diagonal_left_out, X, *given)
     agree(ours, twin)
     agree(ours[0], kernels.diagonal_scores(X - table.origin, mean, half, log_norm))
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Blocks of a few rows in the numpy version of leave-one-out that has the bits of the compiled one."""
+    monkeypatch.setattr(dense, "CACHED_CELLS", 2**10)
+    yield lambda ready: monkeypatch.setattr(dense, "at_hand", lambda module, kernel: ready)
+    set_threads(None)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize(
+    ("n", "D", "K", "least"), [(30_000, 20, 3, 1e-16), (4_000, 70, 11, 0.5), (1_000, 700, 2, 1e-9)]
+)
+def test_leave_one_out_has_the_same_bits_without_machine_code(n, D, K, least, dtype, in_blocks):
+    rng = np.random.default_rng(0)
+    X, codes = np.asfortranarray((5 * rng.normal(size=(n, D))).astype(dtype)), rng.integers(0, K, n)
+    mean, half, log_norm = rng.normal(size=(K, D)), rng.random((K, D)), rng.normal(size=(K, D))
+    given = X, codes, rng.normal(size=D), mean, half, log_norm, 0.4 * half, rng.random(n), least
+    assert SMALL_WORK < X.size * K < dense.PLAIN_WORK
+    found = []
+    for ready, threads in ((True, 1), (True, 2), (False, 1), (False, 2), (False, 3), (False, 8)):
+        in_blocks(ready)
+        set_threads(threads)
+        found.append(kernels.diagonal_left_out(*given))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+    agree(found[0], both(kernels.diagonal_left_out, *given)[1], rtol=1e-9)
+
+
+def test_missing_values_are_found_without_machine_code(in_blocks):
+    in_blocks(False)
+    X, ones = np.ones((60_000, 20)), np.ones((1, 20))
+    X[-1, -1] = np.nan
+    given = np.zeros(len(X), np.intp), np.zeros(20), ones, ones, ones, ones, np.full(len(X), 0.1), 1e-16
+    assert kernels.diagonal_left_out(X, *given) is None
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_leave_one_out_is_compiled_for_only_if_machine_code_is_at_hand_or_the_table_is_large(
+    ready, in_blocks, monkeypatch
+):
+    in_blocks(ready)
+    monkeypatch.setattr(dense, "_left_out_in_blocks", lambda *args: False)  # as if a value were missing
+    X, ones = np.zeros((60_000, 20)), np.ones((1, 20))
+    given = X, np.zeros(len(X), np.intp), np.zeros(20), ones, ones, ones, ones, np.full(len(X), 0.1), 1e-16
+    assert (kernels.diagonal_left_out(*given) is not None) is ready
+    monkeypatch.setattr(dense, "PLAIN_WORK", X.size)
+    assert kernels.diagonal_left_out(*given) is not None
 
 
 def test_factors_of_many_features_that_nearly_vanish_do_not_underflow():

@@ -42,6 +42,38 @@ def test_probabilities_can_replace_the_scores(function, body):
 
 
 @pytest.mark.parametrize("body", ["numba", "numpy"])
+@pytest.mark.parametrize("function", [kernels.log_softmax, kernels.softmax])
+def test_a_row_is_added_to_the_scores_as_if_before(function, body):
+    rng = np.random.default_rng(0)
+    scores, row = 50 * rng.normal(size=(1_000, 7)), np.log(rng.dirichlet(np.ones(7)))
+    scores[5], row[2] = -np.inf, -np.inf
+    given = scores.copy()
+    with kernels.forced(body):
+        expected = function(scores + row)
+        np.testing.assert_array_equal(function(scores, row=row), expected)
+        np.testing.assert_array_equal(function(np.asfortranarray(scores), row=row), expected)
+        np.testing.assert_array_equal(scores, given)
+        np.testing.assert_array_equal(function(scores, out=scores, row=row), expected)
+        np.testing.assert_array_equal(scores, expected)
+
+
+def test_numbers_that_are_not_finite_are_found_in_any_chunk():
+    rows = np.zeros((1_500_000, 3))
+    for bad in (np.nan, np.inf, -np.inf):
+        assert kernels.all_finite(rows)
+        rows[-1, 1] = bad
+        assert not kernels.all_finite(rows)
+        rows[-1, 1] = 0.0
+
+
+def test_positions_of_equal_numbers_are_those_of_the_whole_column():
+    column = np.random.default_rng(0).integers(0, 1_000, (400_000, 2)).astype(float)[:, 0]
+    np.testing.assert_array_equal(kernels.rows_equal(column, 7.0), np.flatnonzero(column == 7))
+    assert not len(kernels.rows_equal(column, -np.inf))
+    assert not len(kernels.rows_equal(column[:0], 7.0))
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
 def test_impossible_rows_stay_impossible(body):
     scores = np.array([[-np.inf, -np.inf], [0.0, -np.inf]])
     with kernels.forced(body):

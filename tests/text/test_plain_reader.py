@@ -12,7 +12,7 @@ from deciban.kernels.choice import VERSION, at_hand, on_disk
 from deciban.text import documents as reading
 from deciban.text.counting import count_classes, count_documents
 from deciban.text.density import Scorer
-from deciban.text.documents import PLAIN_BYTES, DocumentPass, Documents, runs_within
+from deciban.text.documents import PLAIN_CHARACTERS, PLAIN_TOTAL, PLAIN_WORDS, DocumentPass, Documents, runs_within
 from deciban.text.stats import log_steps
 from deciban.text.tokens import Tokens
 
@@ -75,22 +75,42 @@ def test_runs_of_all_words_are_those_of_each(low, high):
     assert spelt == list(dict.fromkeys(run for some in each for run in some))
 
 
+@pytest.fixture
+def nothing_read(monkeypatch):
+    """A process that has not read anything in plain Python."""
+    monkeypatch.setattr(reading.plain_bytes, "read", 0)
+
+
+@pytest.mark.parametrize(("unit", "most"), [("word", PLAIN_WORDS), ("char_wb", PLAIN_CHARACTERS)])
 @pytest.mark.parametrize("ready", [False, True])
-def test_documents_of_medium_size_are_compiled_for_only_if_machine_code_is_at_hand(ready, monkeypatch):
+def test_documents_of_medium_size_are_compiled_for_only_if_machine_code_is_at_hand(
+    ready, unit, most, nothing_read, monkeypatch
+):
     monkeypatch.setattr(reading, "at_hand", lambda module, kernel: ready)
-    medium, large = Documents.of(["x" * (PLAIN_BYTES - 1)]), Documents.of(["x" * PLAIN_BYTES])
-    assert DocumentPass(medium, Tokens()).fast is ready
-    assert DocumentPass(large, Tokens()).fast
-    assert DocumentPass(medium, Tokens(), rounded=True).fast  # their sums depend on the version
+    medium, large, tokens = Documents.of(["x" * (most - 1)]), Documents.of(["x" * most]), Tokens(unit)
+    assert DocumentPass(medium, tokens).fast is ready
+    assert DocumentPass(large, tokens).fast
+    assert DocumentPass(medium, tokens, rounded=True).fast  # their sums depend on the version
+    assert not DocumentPass(Documents.of(["few words"]), tokens).fast
+
+
+def test_a_process_that_has_read_much_in_plain_python_compiles(nothing_read, monkeypatch):
+    monkeypatch.setattr(reading, "at_hand", lambda module, kernel: False)
+    documents = Documents.of(["some words " * 20_000])
+    count_documents(documents, Tokens())
+    assert reading.plain_bytes.read == len(documents[0])
+    assert not DocumentPass(documents, Tokens()).fast
+    monkeypatch.setattr(reading.plain_bytes, "read", PLAIN_TOTAL)
+    assert DocumentPass(documents, Tokens()).fast
     assert not DocumentPass(Documents.of(["few words"]), Tokens()).fast
 
 
 @pytest.mark.parametrize("separate", ["", " ", "日本 "])
-def test_a_fit_has_the_same_bits_with_and_without_machine_code(separate, monkeypatch):
+def test_a_fit_has_the_same_bits_with_and_without_machine_code(separate, nothing_read, monkeypatch):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2_500)
     texts = [separate.join([*rng.choice(WORDS[:150], 9), WORDS[rng.integers(9) + 4 * label]]) for label in y]
-    assert 100_000 < sum(map(len, texts)) < PLAIN_BYTES
+    assert 100_000 < sum(map(len, texts)) < PLAIN_CHARACTERS
     found = []
     for ready in (False, True):
         monkeypatch.setattr(reading, "at_hand", lambda module, kernel, ready=ready: ready)

@@ -29,6 +29,7 @@ mixture proportions, Journal of Computational and Graphical Statistics 29 (2020)
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import overload
@@ -37,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import ConvergenceWarning, ImpossibleRowWarning, InputError, shortlist
-from deciban.kernels import add_row, log_softmax, log_sum_exp, softmax
+from deciban.kernels import add_row, log_softmax, log_sum_exp, rows_equal, softmax
 from deciban.kernels.parallel import each, row_chunks
 
 Array = NDArray[np.float64]
@@ -179,15 +180,11 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | 
     >>> np.exp(post).round(4).tolist()
     [[0.3335, 0.6665]]
     """
-    joint = log_joint(log_likelihood, log_prior, out)
-    posterior = log_softmax(joint, out=joint)
-    suspect = posterior[:, 0] == -np.inf  # candidates by one class: testing all of them is slower
-    if not suspect.any():
-        return posterior
-    rows = np.flatnonzero(suspect)
+    posterior = _normalised(log_softmax, log_likelihood, log_prior, out)
+    rows = rows_equal(posterior[:, 0], -np.inf)  # candidates by one class: testing all of them is slower
     impossible = rows[np.isneginf(posterior[rows]).all(axis=1)]
     if len(impossible):
-        posterior[impossible] = np.broadcast_to(log_prior, joint.shape)[impossible]
+        posterior[impossible] = np.broadcast_to(log_prior, posterior.shape)[impossible]
         warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
 
@@ -214,14 +211,24 @@ def posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None
     >>> posterior(np.log([[.05395, .01198]]), np.log([.1, .9])).round(4).tolist()
     [[0.3335, 0.6665]]
     """
-    joint = log_joint(log_likelihood, log_prior, out)
-    shares = softmax(joint, out=joint)
-    rows = np.flatnonzero(shares[:, 0] == 0)  # candidates by one class: testing all of them is slower
+    shares = _normalised(softmax, log_likelihood, log_prior, out)
+    rows = rows_equal(shares[:, 0], 0.0)  # candidates by one class: testing all of them is slower
     impossible = rows[~shares[rows].any(axis=1)]
     if len(impossible):
-        shares[impossible] = np.exp(np.broadcast_to(log_prior, joint.shape)[impossible])
+        shares[impossible] = np.exp(np.broadcast_to(log_prior, shares.shape)[impossible])
         warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return shares
+
+
+def _normalised(
+    normalise: Callable[..., Array], log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None
+) -> Array:
+    """Add the log prior and normalise each row; where rows have one prior, while they are in the cache."""
+    scores, prior = np.asarray(log_likelihood, dtype=float), np.asarray(log_prior, dtype=float)
+    if prior.ndim == 1 and scores.flags.c_contiguous and (out is None or out.flags.c_contiguous):
+        return normalise(scores, out=out, row=prior)
+    joint = log_joint(scores, prior, out)
+    return normalise(joint, out=joint)
 
 
 def most_probable(log_likelihood: Array, log_prior: Array) -> NDArray[np.intp] | None:

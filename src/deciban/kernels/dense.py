@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from deciban.kernels.choice import (
     SMALL_WORK,
     Array,
+    at_hand,
+    compiled,
     numpy_work,
     quiet,
     readable,
@@ -42,6 +44,11 @@ MOMENT_ROWS = 512  # rows of a block; the size of its sums shows whether a value
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
 LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
 SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
+PLAIN_WORK = 2**26  # numbers × classes up to which numpy computes terms of leave-one-out where nothing is compiled
+
+# Products of numbers from 1e-16 to 1: of so many, one of at least SMALL_PRODUCT times them does not underflow.
+FACTORS = 16
+SMALL_PRODUCT = 2.0**-64
 
 WEIGHT_WORK = 5  # elementary operations of adding one weight to its class
 
@@ -227,24 +234,29 @@ def diagonal_left_out(
     codes, (n, D), K = class_codes(codes, len(mean)), X.shape, len(mean)
     if X.size * K <= numpy_work.get():
         Z = _floats(X) - origin
-        terms = _diagonal_left_out(Z, codes, mean, precision, share, least)
-        return None if np.isnan(terms[0]).any() else (_diagonal_scores(Z, mean, half_precision, log_norm), *terms)
-    from deciban.kernels.dense_compiled import diagonal_left_out as run
+        own = _diagonal_left_out(Z, codes, mean, precision, share, least)
+        return None if np.isnan(own[0]).any() else (_diagonal_scores(Z, mean, half_precision, log_norm), *own)
+    ready = X.size * K >= PLAIN_WORK or at_hand("deciban.kernels.dense_compiled", "diagonal_left_out")
+    run: Callable[..., bool] = _left_out_in_blocks
+    if compiled(SMALL_WORK if ready else 0):
+        from deciban.kernels.dense_compiled import diagonal_left_out
 
-    mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
+        run = diagonal_left_out
+    mean, half_precision, norms = readable_floats(mean, half_precision, log_norm.sum(axis=1))
     precision, origin, share = readable_floats(precision, origin, share)
-    scores, (distance, log_factor, smallest) = np.empty((n, K)), np.empty((3, n))
+    scores, terms = np.empty((n, K)), np.empty((4, n))
 
     def score(chunk: slice) -> bool:
         for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
-            out = scores[rows], distance[rows], log_factor[rows], smallest[rows]
-            given = mean, half_precision, log_norm, precision
-            if not run(block, codes[rows], origin, *given, share[rows], least, *out):
+            given = origin, mean, half_precision, norms, precision
+            if not run(block, codes[rows], *given, share[rows], least, scores[rows], terms[:, rows]):
                 return False
         return True
 
-    complete = all(each(score, row_chunks(n, (3 * K + 12) * D, multiple=SCORED_ROWS)))
-    return (scores, distance, log_factor, smallest) if complete else None
+    if not all(each(score, row_chunks(n, (3 * K + 12) * D, multiple=SCORED_ROWS))):
+        return None
+    distance, smallest, product, power = terms
+    return scores, distance, np.log(product) + np.log(2) * power, smallest
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
@@ -295,12 +307,22 @@ def linear_scores(
             np.matmul(Z, weights, out=scores[rows])
             if smallest is not None:
                 given = X[rows]
-                if not (given.max() <= smallest and given.min() >= -smallest):  # cheaper; not for NaN
+                if not _all_within(given, smallest):
                     scores[rows][(np.abs(given) > limit).any(axis=1)] = np.nan
         add_row(scores[chunk], bias, scores[chunk])
 
     each(score, row_chunks(n, (K / 2 + 4) * D, multiple=LINEAR_ROWS), blas=True)
     return scores
+
+
+@quiet
+def _all_within(X: Array, limit: float) -> bool:
+    """Whether no number is NaN, and none of larger absolute value than the limit: usually by the sum of the squares."""
+    if X.dtype == np.float64 and X.flags.c_contiguous:
+        flat = X.reshape(-1)
+        if flat @ flat <= 0.99 * limit * limit:
+            return True
+    return bool(X.max() <= limit and X.min() >= -limit)
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
@@ -504,6 +526,50 @@ def _diagonal_left_out(
     v = (Z - mean[codes]) ** 2 * precision[codes]
     f = np.maximum(1 - share[:, None] * v, least)
     return row_sum(v / f), row_sum(np.log(f)), f.min(axis=1, initial=1.0)
+
+
+@quiet
+def _left_out_in_blocks(
+    X: Array,
+    codes: Array,
+    origin: Array,
+    mean: Array,
+    half_precision: Array,
+    norms: Array,
+    precision: Array,
+    share: Array,
+    least: float,
+    out: Array,
+    terms: Array,
+) -> bool:
+    """Do the same as the compiled `diagonal_left_out`, to the bit."""
+    K, D = mean.shape
+    for rows in _blocks_of(X, max(1, CACHED_CELLS // K)):
+        columns = np.subtract(X[rows].T, origin[:, None], order="C")
+        if np.isnan(columns).any():
+            return False
+        own, w = codes[rows], share[rows]
+        total, low, product, power = terms[:, rows]
+        total[:], low[:], product[:], power[:] = 0.0, 1.0, 1.0, 0.0
+        scores = np.repeat(norms[:, None], len(own), axis=1)
+        z, v, f = np.empty_like(scores), np.empty(len(own)), np.empty(len(own))
+        for d, x in enumerate(columns):
+            np.subtract(x, mean[:, d, None], out=z)
+            np.multiply(z, z, out=z)
+            np.multiply(z[own, np.arange(len(own))], precision[own, d], out=v)
+            z *= half_precision[:, d, None]
+            scores -= z
+            np.subtract(1.0, np.multiply(w, v, out=f), out=f)
+            np.fmax(f, least, out=f)
+            np.minimum(low, f, out=low)
+            product *= f
+            total += np.divide(v, f, out=v)
+            if (d + 1) % FACTORS == 0 or d + 1 == D:
+                small = np.flatnonzero(product < SMALL_PRODUCT)
+                product[small], exponent = np.frexp(product[small])
+                power[small] += exponent
+        out[rows] = scores.T
+    return True
 
 
 @quiet

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban.kernels.choice import Array, one_thread, quiet, row_blocks, weights_or_empty
-from deciban.kernels.dense import MOMENT_ROWS, NATIVE, SCORED_ROWS, class_weights
+from deciban.kernels.dense import FACTORS, MOMENT_ROWS, NATIVE, SCORED_ROWS, SMALL_PRODUCT, class_weights
 from deciban.kernels.intrinsics import CACHE_LINE, prefetch
-from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.jit import any_order_kernel, as_written_inline, as_written_kernel, inline, kernel
 from deciban.kernels.parallel import each, in_order, row_chunks
 
 # Values between a prefetch and their use. The hardware's own prefetching stops at page ends; this saves a quarter of
@@ -407,11 +407,6 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
 
 # -- diagonal Gaussians ------------------------------------------------------------------------------------------------
 # Blocks of rows are transposed, so that every step is a vector operation over the rows.
-# Products of numbers from 1e-16 to 1: of so many, one of at least SMALL times them does not underflow.
-FACTORS = 16
-SMALL = 2.0**-64
-
-
 @inline
 def _score_complete(columns: Array, mean: Array, half_precision: Array, log_norm: Array, scores: Array) -> None:
     K, D = mean.shape
@@ -461,23 +456,30 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
                 out[start + i, k] = scores[k, i]
 
 
-@inline
-def _own_terms(
-    columns: Array,
-    codes: Array,
-    mean: Array,
-    precision: Array,
-    share: Array,
-    least: float,
-    terms: Array,
-    log_factor: Array,
-) -> None:
-    """Compute Σ v/f, the product of f that is not in the logarithms yet, and min f of a block of rows; add logarithms.
+# The steps below are those of `dense._left_out_in_blocks`, in the same order, so that both have the same bits.
+@as_written_inline
+def _scores_as_written(columns: Array, mean: Array, half_precision: Array, norms: Array, scores: Array) -> None:
+    K, D = mean.shape
+    for k in range(K):
+        s = scores[k]
+        s[:] = norms[k]
+        for d in range(D):
+            m, h, x = mean[k, d], half_precision[k, d], columns[d]
+            for i in range(SCORED_ROWS):
+                z = x[i] - m
+                s[i] -= z * z * h
 
-    `mean` and `precision` are (D, K); `terms` is (3, rows).
+
+@as_written_inline
+def _own_terms(
+    columns: Array, codes: Array, mean: Array, precision: Array, share: Array, least: float, terms: Array
+) -> None:
+    """Compute Σ v/f, min f, and the product of f as a number and a power of 2, of a block of rows: (4, rows).
+
+    `mean` and `precision` are (D, K).
     """
-    total, product, low = terms[0], terms[1], terms[2]
-    total[:], product[:], low[:] = 0.0, 1.0, 1.0
+    total, low, product, power = terms[0], terms[1], terms[2], terms[3]
+    total[:], low[:], product[:], power[:] = 0.0, 1.0, 1.0, 0.0
     D, rows = len(mean), len(codes)
     for start in range(0, D, FACTORS):
         for d in range(start, min(start + FACTORS, D)):
@@ -491,34 +493,33 @@ def _own_terms(
                 product[i] *= f
                 low[i] = f if f < low[i] else low[i]
         for i in range(rows):
-            if product[i] < SMALL:  # one logarithm for a whole row is the usual case
-                log_factor[i] += np.log(product[i])
-                product[i] = 1.0
+            if product[i] < SMALL_PRODUCT:
+                fraction, exponent = math.frexp(product[i])
+                product[i] = fraction
+                power[i] += exponent
 
 
-@kernel
+@as_written_kernel
 def diagonal_left_out(
     X: Array,
     codes: Array,
     origin: Array,
     mean: Array,
     half_precision: Array,
-    log_norm: Array,
+    norms: Array,
     precision: Array,
     share: Array,
     least: float,
     out: Array,
-    distance: Array,
-    log_factor: Array,
-    smallest: Array,
+    terms: Array,
 ) -> bool:
-    """Write scores to (n, K), and Σ v/f, Σ log f and min f of each row to (n,) each; see `dense.diagonal_left_out`.
+    """Write scores to (n, K), and to (4, n) the terms of `_own_terms`; see `dense.diagonal_left_out`.
 
     Return False, without computing the later rows, at a block with a missing value.
     """
     n, D = X.shape
     K = len(mean)
-    columns, scores, terms = np.zeros((D, SCORED_ROWS)), np.empty((K, SCORED_ROWS)), np.empty((3, SCORED_ROWS))
+    columns, scores, block = np.zeros((D, SCORED_ROWS)), np.empty((K, SCORED_ROWS)), np.empty((4, SCORED_ROWS))
     means, precisions = mean.T.copy(), precision.T.copy()
     for start in range(0, n, SCORED_ROWS):
         rows = min(SCORED_ROWS, n - start)
@@ -530,17 +531,15 @@ def diagonal_left_out(
                 gaps |= z != z
         if gaps:
             return False
-        _score_complete(columns, mean, half_precision, log_norm, scores)
+        _scores_as_written(columns, mean, half_precision, norms, scores)
         for i in range(rows):
             for k in range(K):
                 out[start + i, k] = scores[k, i]
         here = slice(start, start + rows)
-        logs = log_factor[here]
-        logs[:] = 0.0
-        _own_terms(columns, codes[here], means, precisions, share[here], least, terms, logs)
-        for i in range(rows):
-            distance[start + i], smallest[start + i] = terms[0, i], terms[2, i]
-            logs[i] += np.log(terms[1, i])
+        _own_terms(columns, codes[here], means, precisions, share[here], least, block)
+        for j in range(4):
+            for i in range(rows):
+                terms[j, start + i] = block[j, i]
     return True
 
 

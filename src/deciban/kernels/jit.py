@@ -110,6 +110,11 @@ def kernel(function: Callable[..., Any]) -> Kernel:
     return Kernel(function, OPTIONS)
 
 
+def as_written_kernel(function: Callable[..., Any]) -> Kernel:
+    """Compile a function whose numpy version has the same bits."""
+    return Kernel(function, AS_WRITTEN)
+
+
 def any_order_kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function whose sums may be reordered."""
     return Kernel(function, ANY_ORDER)

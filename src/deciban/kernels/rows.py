@@ -15,6 +15,8 @@ LABEL_WORK = 5
 EXP_WORK = 1.5
 
 EXP_UNITS = 10  # work of each exp, for chunks
+READ_UNITS = 4  # work of reading a number
+COLUMN_UNITS = 64  # work of reading a number of a column, which often takes a line of the cache
 BLOCK_ROWS = 64  # rows of a block of compiled versions
 LONG_ROW = 512  # numbers that are added at a time
 SHORT_ROW = 7  # numbers; up to so many, numpy adds a row from left to right, so that sums by columns have the same bits
@@ -114,30 +116,48 @@ def _along_rows(operation: np.ufunc, rows: Array) -> Array:
     return found
 
 
-def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Return scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores."""
-    return _softmax(scores, True, out)
+def log_softmax(scores: Array, out: Array | None = None, row: Array | None = None) -> Array:
+    """Return scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores.
+
+    A `row`, (K,), is first added to each row of the scores.
+    """
+    return _softmax(scores, True, out, row)
 
 
-def softmax(scores: Array, out: Array | None = None) -> Array:
-    """Return exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
-    return _softmax(scores, False, out)
+def softmax(scores: Array, out: Array | None = None, row: Array | None = None) -> Array:
+    """Return exp(score) / Σ exp(scores) in each row, as `log_softmax`; 0 where all scores are −inf."""
+    return _softmax(scores, False, out, row)
 
 
-def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
+def _softmax(scores: Array, logs: bool, out: Array | None, row: Array | None) -> Array:
     large = EXP_WORK * scores.size > numpy_work.get()
-    if not large and out is None:
-        return _log_softmax(scores) if logs else numpy_softmax(scores)
-    out = np.empty(scores.shape) if out is None else out
-    if large and type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray:
+    if large and (out is None or (type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray)):
         from deciban.kernels.rows_compiled import softmax as run
 
-        scores = readable(scores, np.float64)
+        out = np.empty(scores.shape) if out is None else out
+        scores, added = readable(scores, np.float64), None if row is None else readable(row, np.float64)
         chunks = row_chunks(len(scores), EXP_UNITS * scores.shape[1], multiple=BLOCK_ROWS)
-        each(lambda chunk: run(scores[chunk], logs, out[chunk]), chunks)
-    else:
-        out[...] = _log_softmax(scores) if logs else numpy_softmax(scores)
+        each(lambda chunk: run(scores[chunk], added, logs, out[chunk]), chunks)
+        return out
+    scores = scores if row is None else scores + row
+    found = _log_softmax(scores) if logs else numpy_softmax(scores)
+    if out is None:
+        return found
+    out[...] = found
     return out
+
+
+def all_finite(rows: Array) -> bool:
+    """Whether the sums of all numbers are finite, which NaN and inf prevent."""
+    parts = row_chunks(len(rows), READ_UNITS * rows.shape[1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        return all(each(lambda part: bool(np.isfinite(rows[part].sum())), parts))
+
+
+def rows_equal(column: Array, value: float) -> Array:
+    """Return the positions of the rows whose number in a column, (n,), is the value."""
+    parts = row_chunks(len(column), COLUMN_UNITS)
+    return np.concatenate(each(lambda part: np.flatnonzero(column[part] == value) + part.start, parts))
 
 
 def log_sum_exp(scores: Array) -> Array:

@@ -35,12 +35,22 @@ def place_offsets(y: Array, low: int, rank: Array, codes: Array) -> None:
 
 
 @inline
-def _powers(scores: Array, start: int, rows: int, powers: Array, top: Array, total: Array) -> None:
-    """Write exp(score − maximum) of some rows to (K, 64), and maxima and sums. The maximum of a row of −inf is 0."""
+def _sum(scores: Array, i: int, k: int, added: Array | None) -> float:
+    if added is None:
+        return scores[i, k]
+    return scores[i, k] + added[k]
+
+
+@inline
+def _powers(scores: Array, start: int, rows: int, added: Array | None, powers: Array, top: Array, total: Array) -> None:
+    """Write exp(score − maximum) of some rows to (K, 64), and maxima and sums. The maximum of a row of −inf is 0.
+
+    `added` is first added to each row, unless it is None.
+    """
     K, side = powers.shape
     for i in range(rows):
         for k in range(K):
-            powers[k, i] = scores[start + i, k]
+            powers[k, i] = _sum(scores, start + i, k, added)
     top[:] = -np.inf
     for k in range(K):
         for i in range(side):
@@ -61,24 +71,27 @@ def log_sum_exp(scores: Array, sums: Array) -> None:
     powers, top, total = np.zeros((K, BLOCK_ROWS)), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
     for start in range(0, n, BLOCK_ROWS):
         rows = min(BLOCK_ROWS, n - start)
-        _powers(scores, start, rows, powers, top, total)
+        _powers(scores, start, rows, None, powers, top, total)
         for i in range(rows):
             sums[start + i] = top[i] + math.log(total[i])
 
 
 @kernel
-def softmax(scores: Array, logs: bool, out: Array) -> None:
-    """Write exp(score) / Σ exp(scores), or its logarithm, to (n, K), which may be the scores themselves."""
+def softmax(scores: Array, added: Array | None, logs: bool, out: Array) -> None:
+    """Write exp(score) / Σ exp(scores), or its logarithm, to (n, K), which may be the scores themselves.
+
+    `added`, (K,), is first added to each row, unless it is None.
+    """
     n, K = scores.shape
     powers, top, total = np.zeros((K, BLOCK_ROWS)), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
     for start in range(0, n, BLOCK_ROWS):
         rows = min(BLOCK_ROWS, n - start)
-        _powers(scores, start, rows, powers, top, total)
+        _powers(scores, start, rows, added, powers, top, total)
         for i in range(rows):
             if logs:
                 norm = 0.0 if total[i] == 0 else top[i] + math.log(total[i])
                 for k in range(K):
-                    out[start + i, k] = scores[start + i, k] - norm
+                    out[start + i, k] = _sum(scores, start + i, k, added) - norm
             else:
                 share = 0.0 if total[i] == 0 else 1.0 / total[i]
                 for k in range(K):

@@ -16,6 +16,7 @@ from deciban.families.abilities import Counts, HasCandidates, HasContrast, abili
 from deciban.families.product import Key, blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
 from deciban.families.word_scores import HasTable, HasWords, WordScores, rescaled
+from deciban.kernels import all_finite
 from deciban.kernels.parallel import each
 from deciban.model.calibration import Calibration, total
 from deciban.model.model import Lesson, Model, Prequential, label_array
@@ -151,7 +152,7 @@ class Predictor:
         """Return the scores of each block; a bad value in the rows is reported."""
         with np.errstate(invalid="ignore", over="ignore"):
             scores = by_block(act, parts)
-            finite = all(np.isfinite(part.sum()) for part in scores)
+            finite = all(all_finite(part) for part in scores)
         if not finite:
             self.model.family.check(rows, self.model.reader.labels)
         return scores

@@ -43,7 +43,8 @@ Reader: TypeAlias = "PlainReader | NgramReader"
 CHUNK_BYTES = 2**20  # of text read at a time: large beside the cost of a call, small enough for the cache
 PLAIN_CHUNK = 2**17  # likewise where plain Python reads: about two runs of characters for each byte, of eight bytes
 FIRST_DOCUMENTS = 256  # documents in the first chunk of a list, whose lengths are not known yet
-PLAIN_BYTES = 2**20  # of text that plain Python reads where nothing is compiled
+PLAIN_WORDS, PLAIN_CHARACTERS = 2**24, 2**22  # bytes that plain Python reads where nothing is compiled, by the unit
+PLAIN_TOTAL = 2**26  # bytes that a process reads so before it compiles: longer than the compiler takes
 WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
 BYTES_PER_RANGE = 2**22  # of documents that one thread reads; fewer are not worth a thread
 MOST_RANGES = 16  # each has a table of the words found, and the tables are merged in one thread
@@ -252,14 +253,24 @@ def is_large(documents: Documents, words: int = 0) -> bool:
 def read_compiled(documents: Documents, tokens: Tokens) -> bool:
     """Whether compiled kernels read the documents.
 
-    Up to `PLAIN_BYTES` of text they are used only if their machine code is loaded or on disk, because compiling them
-    takes longer than plain Python. Both return the same numbers to the bit.
+    Up to `PLAIN_WORDS` bytes (`PLAIN_CHARACTERS` for runs of characters) they are used only if their machine code is
+    loaded or on disk, or if this process has read `PLAIN_TOTAL` bytes in plain Python: compiling takes longer than a
+    few fits and answers. Both return the same numbers to the bit.
     """
     if not is_large(documents):
         return False
-    kernel = "read_words" if tokens.unit == "word" else "read_characters"
-    ready = documents.at_least(PLAIN_BYTES) or at_hand("deciban.text.kernels.readers", kernel)
-    return compiled(SMALL_WORK if ready else 0)
+    kernel, most = ("read_words", PLAIN_WORDS) if tokens.unit == "word" else ("read_characters", PLAIN_CHARACTERS)
+    ready = plain_bytes.read >= PLAIN_TOTAL or documents.at_least(most)
+    return compiled(SMALL_WORK if ready or at_hand("deciban.text.kernels.readers", kernel) else 0)
+
+
+class _PlainBytes:
+    """How many bytes of text this process has read in plain Python."""
+
+    read = 0
+
+
+plain_bytes = _PlainBytes()
 
 
 # -- plain reader: Python and numpy ------------------------------------------------------------------------------------
@@ -289,6 +300,7 @@ class PlainReader:
     def read(self, chunk: Chunk) -> list[Stream]:
         """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
         texts, tokens = _texts(chunk), self.tokens
+        plain_bytes.read += int(chunk.offsets[-1] - chunk.offsets[0])
         if tokens.unit == "char_wb" and tokens.analyser is None:
             return [self._within_words(texts)]
         if tokens.unit == "word" and tokens.analyser is None and tokens.ngrams[1] > 1:
