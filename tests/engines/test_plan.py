@@ -99,6 +99,58 @@ def test_texts_in_fragments_give_the_words_and_counts_of_one_machine(tmp_path, m
     assert found.model.calibration.agrees(one.calibration_)
 
 
+class Recording(Serial):
+    """Keeps the tasks of each sum."""
+
+    def __init__(self):
+        self.totals = []
+
+    def total(self, work, items, addition):
+        self.totals.append([task for _, task in items])
+        return super().total(work, items, addition)
+
+
+@pytest.mark.parametrize("ledger", [False, True])
+def test_tasks_sum_the_first_rows_where_no_choice_depends_on_them(tmp_path, ledger):
+    pattern = write(tmp_path, documents(ROWS), 3)
+    family = {"text": Text(transform="counts", pseudo_count=1.0)}
+    clf, engine = GenerativeClassifier(family, ledger=ledger), Recording()
+    one = clf.fit(pattern, "label")
+    source = open_source(pattern)
+    request = replace(clf._request(None), key=clf._key() if ledger else None)
+    found, _ = plan.fit(request, Files(source, "label", parts_of(source)), engine)
+    assert_equal_models(one.model_, found.model)
+    assert found.model.calibration.agrees(one.calibration_)
+    first, later = engine.totals
+    assert [(task.skip, task.stop) for task in first] == [(0, task.skip) for task in later if task.skip]
+    assert first[-1].stop < ROWS // 3  # the last of the first rows is inside of a fragment
+    if ledger:
+        assert np.array_equal(found.model.ledger.rows, one.ledger_.rows)
+        assert np.array_equal(found.model.ledger.count, one.ledger_.count)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Text(transform="counts"), Text(transform="counts", pseudo_count=1.0, min_df=2), Text(pseudo_count=1.0)],
+)
+def test_this_process_sums_the_first_rows_where_a_choice_depends_on_them(tmp_path, family):
+    pattern, engine = write(tmp_path, documents(ROWS), 3), Recording()
+    one = GenerativeClassifier({"text": family}, calibrate=None).fit(pattern, "label")
+    found = planned(GenerativeClassifier({"text": family}, calibrate=None), pattern, engine)
+    assert_equal_models(one.model_, found.model)
+    [tasks] = engine.totals
+    assert all(task.stop is None for task in tasks)
+
+
+def test_declared_classes_keep_their_order_where_tasks_could_sum_the_first_rows(tmp_path):
+    pattern, engine = write(tmp_path, documents(ROWS), 3), Recording()
+    clf = GenerativeClassifier({"text": Text(transform="counts", pseudo_count=1.0)}, calibrate=None)
+    source = open_source(pattern)
+    files = Files(source, "label", parts_of(source))
+    found, _ = plan.fit(clf._request(("b", "a", "never")), files, engine)
+    assert found.model.classes == ("b", "a", "never")
+
+
 class OneAtATime(Serial):
     """Checks that a range of words is freed before the next one is fetched."""
 

@@ -1,20 +1,23 @@
 """What columns are taken to be, and that every batch is read alike."""
 
 import datetime as dt
+import re
 import uuid
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, HyperparameterError, InputError, MergeError
 from deciban.read.arrays import counted_numbers, encode_categories, numbers, plain_numbers
+from deciban.read.arrow import without_markers
 from deciban.read.files import open_source
 from deciban.read.schema import Schema
-from deciban.read.tables import Table, dense_numbers, stacked
+from deciban.read.tables import MARKERS, Table, dense_numbers, stacked
 
 N = 60
 
@@ -278,3 +281,33 @@ def test_a_single_label_that_is_missing_is_counted_as_one():
     for rows, says in ((2, r"missing \(row 1\)\. Drop"), (3, "in 1 row more")):
         with pytest.raises(InputError, match=says):
             schema.labels(Table.of(frame[:rows]))
+
+
+EDGES = [
+    "plain",
+    " before",
+    "after ",
+    "\tboth\n",
+    "in the middle",
+    "",
+    "NA",
+    " NA ",
+    "\u00a0wide\u00a0",
+    "-1.#QNAN",
+    "é",
+    None,
+]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("trim", [False, True])
+def test_markers_and_spaces_are_found_by_the_ends_of_texts_as_by_a_regular_expression(kind, trim):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = [EDGES[at] for at in rng.integers(0, len(EDGES), rng.integers(0, 4))]
+        array = pa.array(["left out", *values, "left out "], kind)[1:-1]
+        wanted = array.cast(pa.string()) if pa.types.is_string_view(kind) else array
+        if trim and any(re.search(r"^[ \t\n\f\r]|[ \t\n\f\r]\Z", value) for value in values if value):
+            wanted = pc.utf8_trim_whitespace(wanted)
+        wanted = [None if value in MARKERS else value for value in wanted.to_pylist()]
+        assert without_markers(array, trim).to_pylist() == wanted

@@ -1,6 +1,7 @@
 """The plan of a fit over fragments, which is the same for every engine.
 
-    0  The first 65,536 rows make the choices that are frozen, as they do on one machine.
+    0  The first 65,536 rows make the choices that are frozen, as they do on one machine. This process sums them, or
+       tasks do if no choice depends on these sums.
     1  Every fragment returns the sums of its rows, keyed by its position. A task that runs twice returns the same
        value twice, and one of them is used: no task adds to a value outside of it.
     2  A tree of fixed shape adds the sums. Its shape depends on the number of fragments alone, so that floating-point
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -44,8 +46,9 @@ from deciban.engines.tasks import (
     parts_of,
 )
 from deciban.errors import InputError, NotAvailableError
-from deciban.families.abilities import RefinesParts, ability, needs_all_rows
-from deciban.families.product import blocks_of
+from deciban.families.abilities import HasCandidates, RefinesParts, ability, needs_all_rows
+from deciban.families.product import Product, blocks_of
+from deciban.families.protocol import Family
 from deciban.model.fit import (
     Accumulator,
     Opening,
@@ -200,8 +203,22 @@ class Begun:
         )
 
 
-def begin(request: Request, first: Batch, given: GivenRows, label: str, together: bool, passes: bool = False) -> Begun:
-    """Make the choices from the first rows, and sum these; with `passes`, families may iterate over parts."""
+def begin(
+    request: Request,
+    first: Batch,
+    given: GivenRows,
+    label: str,
+    together: bool,
+    passes: bool = False,
+    sums_elsewhere: Callable[[Choices], Partial] | None = None,
+) -> Begun:
+    """Make the choices from the first rows, and sum these.
+
+    With `passes`, families may iterate over parts. Where no choice depends on the sums of the first rows,
+    `sums_elsewhere` returns these sums, and this process does not compute them.
+    """
+    names = (*given.X.columns, *(() if label in given.X.columns else (label,)))
+    columns = first.table.columns
     with first.table.located():
         opening = opened(request, first, given.schema, together)
         for (block,) in blocks_of(opening.family):
@@ -211,21 +228,29 @@ def begin(request: Request, first: Batch, given: GivenRows, label: str, together
                     f"{type(block).__name__} is fitted by several passes over all rows, which engines do not do.",
                     remedy="Fit it on one machine: load the rows into a frame.",
                 )
+        read = Reader(columns, given.schema), label, tuple(map(str, names)), opening.together, request.key
+        if sums_elsewhere is not None and request.classes is None and chooses_nothing(opening.family):
+            choices = Choices(opening.family, None, *read)
+            summed = sums_elsewhere(choices)
+            return Begun(request, opening, choices, summed.stats, summed.ledger, first)
         start = lesson(opening.family, first, None, request.classes)
-        columns = first.table.columns
         ledger = None if request.key is None else ledger_of(first, request.key)
         sums = Accumulator(opening.family, start, columns, request.rule, opening.by_word)
-    names = (*given.X.columns, *(() if label in given.X.columns else (label,)))
-    choices = Choices(
-        sums.family,
-        sums.sums.known,
-        Reader(columns, given.schema),
-        label,
-        tuple(map(str, names)),
-        opening.together,
-        request.key,
-    )
-    return Begun(request, opening, choices, sums.total(), ledger, first)
+    return Begun(request, opening, Choices(sums.family, sums.sums.known, *read), sums.total(), ledger, first)
+
+
+def chooses_nothing(family: Family[Any]) -> bool:
+    """Whether no choice depends on the sums of the first rows: texts whose options are all given."""
+    if isinstance(family, Product) and family.experts:
+        return False
+    offers = [ability(block, HasCandidates) for (block,) in blocks_of(family)]
+    return all(each is not None and not each.open for each in offers)
+
+
+def sums_of_first_rows(items: Items, engine: Engine, choices: Choices) -> Partial:
+    """Return the sums of the rows that the items skip, computed by the engine."""
+    first = [(data, task._replace(skip=0, stop=task.skip)) for data, task in items if task.skip]
+    return next(engine.total(Summing(choices), first, Adding()))
 
 
 def fit(request: Request, given: Given, engine: Engine) -> tuple[Predictor, GivenRows]:
@@ -273,11 +298,12 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
     rows = GivenRows(given.first, given.label, None, schema_reader(request.families, request.kinds, True))
     batches = rows.batches(ahead=False)  # workers read the later rows
     first = next(batches)
-    begun = begin(request, first, rows, given.label, together, passes=True)
     read, known = rows_read(first), given.rows()
     items = given.items(read)
     more = next(batches, None) is not None if known is None else sum(known) > read
     batches.close()  # type: ignore[attr-defined]
+    elsewhere = partial(sums_of_first_rows, items, engine) if more else None
+    begun = begin(request, first, rows, given.label, together, passes=True, sums_elsewhere=elsewhere)
     if not more:
         return begun.finish(Partial()), rows
     if begun.calibrates and known is not None:

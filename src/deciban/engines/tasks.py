@@ -133,28 +133,29 @@ class Task(NamedTuple):
     name: str  # name of the fragment in messages
     skip: int = 0  # rows of the fragment that are among the first rows of the input
     sample: Array | None = None  # positions, among the rows after those skipped, that calibration uses
+    stop: int | None = None  # row of the fragment before which its part ends, if that is not the last one
 
 
 # -- reading on a worker -----------------------------------------------------------------------------------------------
 def labelled_batches(
-    data: Any, name: str, label: str, schema: Schema, columns: Sequence[str], skip: int
+    data: Any, task: Task, label: str, schema: Schema, columns: Sequence[str]
 ) -> tuple[Iterator[Batch], Source | None]:
     """Return the labelled rows of a fragment in batches, typed by the schema, and its source, if it is a file.
 
-    `data` is a `FilePart`, a source, or a frame. The first `skip` rows are left out; `columns` are those of the first
-    fragment.
+    `data` is a `FilePart`, a source, or a frame. The rows that the task skips, and those from its `stop` on, are left
+    out; `columns` are those of the first fragment.
     """
     source = data if isinstance(data, Source) else None
     if isinstance(data, FilePart):
-        if data.rows is not None and skip >= data.rows:
+        if data.rows is not None and task.skip >= data.rows:
             return iter(()), None  # all rows are among the first rows: nothing is read
         source = data.source()
         source.quiet, source.prefetch = True, False  # one thread for each fragment
         check_columns(source.columns, columns, source.name, "the first file")
     elif source is None and len(data):
-        check_columns(columns_of(data), columns, name, "the first partition")
+        check_columns(columns_of(data), columns, task.name, "the first partition")
     rows = Rows(data if source is None else source, label, None, lambda table, _: schema, schema)
-    return _after(rows.batches(parts=True), skip, counted=source is not None), source
+    return _between(rows.batches(parts=True), task, counted=source is not None), source
 
 
 def columns_of(frame: Any) -> list[str]:
@@ -175,17 +176,22 @@ def located(data: Any, name: str) -> Iterator[None]:
         raise error.but(place=", ".join(here)) from error
 
 
-def _after(batches: Iterator[Batch], skip: int, counted: bool) -> Iterator[Batch]:
-    """Leave out the first `skip` rows of the input; with `counted`, the origin of a row is its number."""
+def _between(batches: Iterator[Batch], task: Task, counted: bool) -> Iterator[Batch]:
+    """Leave out rows of the input by the `skip` and the `stop` of a task.
+
+    With `counted`, the origin of a row is its number.
+    """
     start = 0
     for batch in batches:
         n = len(batch.table)
         at: Array = np.asarray(batch.table.origin.rows) if counted and batch.table.origin else start + np.arange(n)
         start += n
-        if at[0] >= skip:
+        if task.stop is not None and at[0] >= task.stop:
+            return
+        if at[0] >= task.skip and (task.stop is None or at[-1] < task.stop):
             yield batch
-        elif at[-1] >= skip:
-            kept = np.flatnonzero(at >= skip)
+        elif at[-1] >= task.skip:
+            kept = np.flatnonzero((at >= task.skip) & (at < (np.inf if task.stop is None else task.stop)))
             yield Batch(batch.table.take(kept), batch.labels[kept], None)
 
 
@@ -386,7 +392,7 @@ class Encoding:
 def _batches(choices: Choices, data: Any, task: Task) -> Any:
     schema = choices.reader.schema
     assert schema is not None  # fragments are files and frames, which have one
-    return labelled_batches(data, task.name, choices.label, schema, choices.given, task.skip)
+    return labelled_batches(data, task, choices.label, schema, choices.given)
 
 
 def _partial(choices: Choices, data: Any, task: Task) -> Partial:

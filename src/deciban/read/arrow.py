@@ -34,6 +34,8 @@ WEEKDAYS = ("1 Mon", "2 Tue", "3 Wed", "4 Thu", "5 Fri", "6 Sat", "7 Sun")
 HOURS = tuple(f"{hour:02}" for hour in range(24))
 PER_SECOND = {"s": 1e0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # units of durations
 TIME_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+SPACES = np.frombuffer(b"\t\n\f\r ", np.uint8)
+LONGEST_MARKER = max(len(marker.encode()) for marker in MARKERS)
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 
 
@@ -125,10 +127,31 @@ def without_markers(array: pa.Array, trim: bool) -> pa.Array:
     """Texts with null for the markers of missing values; with `trim`, without spaces around them."""
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.string())
-    if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
+    if trim and _any_space_around(array):
         array = pc.utf8_trim_whitespace(array)
+    starts, stops, _ = _bytes_of(array)
+    if not (stops - starts <= LONGEST_MARKER).any():  # hashing long texts takes longer than reading them
+        return array
     absent = pc.is_in(array, value_set=_markers(array.type))
     return pc.if_else(absent, pa.scalar(None, array.type), array) if pc.any(absent).as_py() else array
+
+
+def _any_space_around(array: pa.Array) -> bool:
+    """Whether a text begins or ends with white space of ASCII; only the first and last bytes are read."""
+    starts, stops, data = _bytes_of(array.drop_null() if array.null_count else array)
+    filled = stops > starts
+    ends = np.concatenate([data[starts[filled]], data[stops[filled] - 1]])
+    return bool(np.isin(ends, SPACES).any())
+
+
+def _bytes_of(array: pa.Array) -> tuple[Array, Array, Array]:
+    """Where each text begins and ends, and the bytes of all texts."""
+    _, ends, data = array.buffers()
+    if not len(array) or ends is None or data is None:
+        return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64), np.zeros(0, np.uint8)
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    at = np.frombuffer(ends, width)[array.offset : array.offset + len(array) + 1]
+    return at[:-1], at[1:], np.frombuffer(data, np.uint8)
 
 
 @cache

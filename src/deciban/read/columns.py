@@ -191,7 +191,7 @@ def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
         return array, False
     if kind == "text":  # texts are rarely repeated
         trimmed, plain = (arrow.without_markers(array, trim=trim) for trim in (True, False))
-        return trimmed, not trimmed.equals(plain)
+        return trimmed, trimmed is not plain and not trimmed.equals(plain)
     encoded = array.dictionary_encode()  # each distinct value is examined once
     trimmed, plain = (arrow.without_markers(encoded.dictionary, trim=trim) for trim in (True, False))
     if trimmed.null_count or trimmed is not encoded.dictionary:
