@@ -43,10 +43,10 @@ def columns(context: typer.Context, incomplete: str) -> list[str]:
 
 def column_families(context: typer.Context, incomplete: str) -> list[str]:
     """Complete COLUMN=KIND."""
+    from deciban.families import named_families
     from deciban.read.columns import DECLARABLE
-    from deciban.store.checks import NAMED
 
-    return _with_values(_columns(context), [*DECLARABLE, *NAMED], incomplete)
+    return _with_values(_columns(context), [*DECLARABLE, *named_families()], incomplete)
 
 
 def classes(context: typer.Context, incomplete: str) -> list[str]:
