@@ -116,6 +116,9 @@ def _accept_gaps(terminal: Terminal, source: Source, schema: Schema) -> None:
     """Let columns that the rows do not have be missing in every row, and say so once."""
     wanted = [column.name for column in schema.columns if column.features]
     absent = tuple(name for name in wanted if name not in source.columns)
+    if absent and len(absent) == len(wanted) and FILE not in source.columns:
+        names, given = shortlist([repr(name) for name in absent]), shortlist([repr(name) for name in source.columns])
+        raise UsageError(f"{source.name} has none of the columns of the model: {names}. It has {given}.")
     if absent and len(absent) < len(wanted):
         source.absent = absent
         names, verb = shortlist([repr(name) for name in absent]), "is" if len(absent) == 1 else "are"
@@ -235,7 +238,10 @@ def labelled(
     """
     refuse_together(label=label, **{"class": constant})
     if constant is None:
-        return source, label_column(clf, source, label)
+        try:
+            return source, label_column(clf, source, label)
+        except UsageError as error:
+            raise error.but(remedy="Name it with --label, or give one class for all rows with --class.") from None
     typed, _ = typed_whole(clf, source)
     return typed, _constant_labels(clf, constant, len(typed), new)
 

@@ -142,9 +142,12 @@ def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column
     """
     if kind == "text" and arrow.is_text(values.type):
         return _declared_text(name, values)
+    if kind in IGNORED:
+        return Column(name, kind, "declared by you", values.null_count, len(values))  # type: ignore[arg-type]
     array = arrow.one_array(values)
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        remedy = "Drop it, or turn it into several columns."
+        ignored = Argument("kinds", {name: "identifier"})
+        remedy = Remedy("Turn it into several columns, or ignore it: ", ignored, ".")
         raise column_error(InputError, name, f"holds {array.type}, which is no value of a table", remedy)
     column = Column(name, "constant", "", rows=len(array))
     text = arrow.is_text(array.type)

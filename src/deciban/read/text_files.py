@@ -310,7 +310,7 @@ class DelimitedSource(FileSource):
             place=f"{self.name}, line {line}, column {column!r}",
             remedy=Remedy(
                 "Give the encoding, as in ",
-                Argument("encoding", "latin-1"),
+                Argument("encoding", "cp1252" if re.search(r"[\udc80-\udc9f]", cell) else "latin-1"),
                 ", or convert the file if it mixes several.",
             ),
         )
