@@ -280,16 +280,17 @@ class MatrixPosterior:
         """Return the corrected posterior from which densities are drawn, so that intervals of scores cover.
 
         With S ~ Wishart(Σ, d), the squared distance u'Σ⁻¹u is u'S⁻¹u·χ² of d − D + 1 degrees of freedom, and |Σ|/|S| is
-        what an inverse Wishart with ν = d draws. The first would need ν = d − D + 1; a score has both: ν is their mean.
-        `corrected` has ν = d + D − 1, with which each variance by itself has d degrees of freedom.
+        what an inverse Wishart with ν = d draws. The first needs ν = d − D + 1, which tied scores get: their
+        determinants cancel. Other scores have both, and ν is the mean. `corrected` has ν = d + D − 1, with which each
+        variance by itself has d degrees of freedom.
 
         Each column that Bartlett's decomposition has dealt with costs the next ones a degree of freedom. With a target
         T it costs the share of Ψ = S + T that the rows determine, tr(S·Ψ⁻¹)/D: the effective degrees of freedom of
         ridge regression. After few rows T determines most of Ψ, and draws with ν close to D would be far too wide.
         """
-        D = self.mean.shape[1]
-        lost = (D - 1) * np.asarray(self.learnt)
-        return replace(self, nu=np.maximum(self.nu - (D - 1) - lost / 2, lost + 0.5))
+        lost = (self.mean.shape[1] - 1) * np.asarray(self.learnt)
+        drawn = self.nu - (self.mean.shape[1] - 1) - (lost if self.tied else lost / 2)
+        return replace(self, nu=np.maximum(drawn, lost + 0.5))
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
