@@ -30,6 +30,9 @@ def test_a_label_of_one_class_is_reported(rows, program_here):
     told = program_here("fit", "one.csv", "--label", "y").out
     assert "the label has one class, so that every row is predicted as 'a'" in told
     assert "-0.000" not in told
+    assert next(line for line in told.splitlines() if line.startswith("Cllr")).endswith(
+        "–     needs rows of every class"
+    )
     refused = program_here("recalibrate", "one.deciban", "one.csv")
     assert "a calibration needs rows of two classes" in refused.err
 
@@ -55,3 +58,16 @@ def test_the_encoding_that_is_proposed_has_the_bytes(rows, program_here):
         (rows / "prices.csv").write_bytes(("price,y\n" + f"{price},a\n{price},b\n" * 30).encode(encoding))
         refused = program_here("fit", "prices.csv", "--label", "y")
         assert f"--read-as encoding={encoding}" in refused.err
+
+
+def test_a_class_that_is_no_number_is_refused_where_classes_are_numbers(rows, program_here):
+    (rows / "numbers.csv").write_text("x,y\n" + "".join(f"{at % 7}.5,{at % 2}\n" for at in range(40)))
+    assert program_here("fit", "numbers.csv", "--label", "y").code == 0
+    refused = program_here("learn", "numbers.deciban", "numbers.csv", "--class", "x")
+    assert refused.code == 2
+    assert "'x' is no whole number, as the classes of the model are: 0, 1" in refused.err
+
+
+def test_a_file_that_is_no_model_is_refused_with_the_command(rows, program_here):
+    refused = program_here("predict", "one.csv")
+    assert "one.csv is not a model file of deciban. Give a file that deciban fit has written." in refused.err

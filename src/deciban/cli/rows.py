@@ -265,7 +265,13 @@ def _constant_labels(clf: GenerativeClassifier, name: str, n: int, new: bool) ->
     """One label for all rows, of the type of the model's labels."""
     classes = clf.stats_.classes
     if new and name not in map(str, classes):
-        label: Any = int(name) if schema_of(clf).whole and name.lstrip("-").isdigit() else name
+        whole = schema_of(clf).whole
+        if whole and not name.removeprefix("-").isdigit():
+            known = shortlist([str(each) for each in classes])
+            raise UsageError(
+                f"{name!r} is no whole number, as the classes of the model are: {known}. Give a whole number."
+            )
+        label: Any = int(name) if whole else name
     else:
         label = class_named(name, classes)
     return np.full(n, label, dtype=np.int64 if isinstance(label, int) else object)

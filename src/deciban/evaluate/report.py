@@ -538,7 +538,7 @@ def _line(evaluation: Evaluation, name: str, value: str, remark: str) -> str:
     chosen = FIGURES.get(name, name) in evaluation.selected_on or name in evaluation.selected_on
     remark = "; ".join(part for part in (remark, "chosen by it" if chosen else "") if part)
     figure = FIGURES.get(name, "mean_cost" if name == "cost" else "")
-    ends = evaluation.ends(figure) if figure else None
+    ends = evaluation.ends(figure) if figure and value != "–" else None
     digits = ".3f"
     if ends is not None and value.endswith("%"):
         ends, digits = [100 * end for end in ends], ".1f"
