@@ -287,7 +287,7 @@ next: deciban fit yours.csv --label COLUMN       your own table
       deciban fit FOLDER                         your own texts, one sub-folder per class
       cd {folder} && deciban fit tumours.csv --label diagnosis    the commands of README.md
       cd {folder} && deciban inspect demo.deciban                 every parameter, with its interval
-      deciban --help, README.md, docs/howto/command-line.md, docs/worked-md"""
+      deciban --help, README.md, docs/howto/command-line.md, docs/worked-examples.md"""
     )
 
 

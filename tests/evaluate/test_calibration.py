@@ -163,7 +163,7 @@ def test_infinite_scores_stay_infinite_and_nothing_becomes_nan(case, prior):
     llr, is_h1 = case
     kept = np.isfinite(llr) | (is_h1 == (llr > 0))  # what can be mended by a scale, or needs no mending
     if not (is_h1[kept].any() and (~is_h1[kept]).any()):
-        with pytest.raises(InputError, match="not of two classes"):
+        with pytest.raises(InputError, match="needs rows of two classes"):
             Affine.fit(llr, is_h1, prior)
         return
     told = Affine.fit(llr, is_h1, prior).apply(llr)
@@ -284,7 +284,7 @@ def test_a_fit_that_does_not_settle_says_so(monkeypatch):
         (lambda: Affine(0, 1), InputError, "the scale is 0"),
         (lambda: Offsets(math.nan, np.zeros(2)), InputError, "the scale is nan"),
         (lambda: LengthAware(0, 0, 0.5, np.zeros(2)), InputError, "reference length ≥ 1"),
-        (lambda: Offsets.fit([[1, 2], [2, 1]], [0, 0]), InputError, "not of two classes"),
+        (lambda: Offsets.fit([[1, 2], [2, 1]], [0, 0]), InputError, "needs rows of two classes"),
         (lambda: Offsets.fit([[1, 2], [2, math.nan]], [0, 1]), InputError, "NaN in 1 of 2 rows, first in row 1"),
         (lambda: Offsets.fit([[1, 2], [2, math.inf]], [0, 1]), InputError, r"\+inf in row 1, class 1"),
         (lambda: Offsets.fit([[1, 2], [2, 1]], [0, 2]), InputError, r"code 2 \(row 1\) is no class: there are 2"),

@@ -102,7 +102,7 @@ def test_a_row_is_found_by_its_line(tmp_path):
 
 
 BAD = {
-    "ragged": (b"a,b\n1,2\n3\n4,5\n", "line 3: the row has 1 cells, but there are 2 columns"),
+    "ragged": (b"a,b\n1,2\n3\n4,5\n", "line 3: the row has 1 cell, but there are 2 columns"),
     "open quote": (b'a,b\n1,"2\n3,4\n5,6\n', "line 2: a quote is opened and never closed"),
     "no UTF-8": (b"a,b\n1,2\n1,caf\xe9\n3,4\n", "line 3, column 'b': b'caf.xe9' is not UTF-8"),
     "same names": (b"a,a\n1,2\n", "line 1: columns 1 and 2 are both called 'a'"),

@@ -250,7 +250,9 @@ Unit = Annotated[
     ),
 ]
 SkipBad = Annotated[bool, flag("--skip-bad", "Skip rows that cannot be read, and count them.")]
-ReadAs = Annotated[str | None, option("--read-as", "FORMAT", "Format of ROWS: csv, jsonl, …; 'csv,delimiter=;'.")]
+ReadAs = Annotated[
+    str | None, option("--read-as", "FORMAT", "Format of ROWS: csv, jsonl, lines, …; 'csv,delimiter=;'.")
+]
 KeyFile = Annotated[
     str | None, option("--key-file", "FILE", "Holds the ledger's key. Default: DECIBAN_KEY, or a public key.")
 ]

@@ -147,6 +147,14 @@ def ledger_key(key_file: str | None) -> bytes | None:
     return os.environ.get(KEY_VARIABLE, "").encode() or None
 
 
+COMMANDS = {
+    "GenerativeClassifier": "fit",
+    "MixtureModel": "cluster",
+    "TopicModel": "topics",
+    "HiddenMarkovModel": "tag",
+}
+
+
 def open_model(path: str, *kinds: str, key: bytes | None = None) -> Any:
     """Load a model file that holds one of these kinds of estimators, or any kind if none is named."""
     from deciban.store import describe, load
@@ -155,7 +163,8 @@ def open_model(path: str, *kinds: str, key: bytes | None = None) -> Any:
         raise UsageError(f"{path!r} is a folder. Give the model file that deciban fit wrote.")
     found = describe(path)["kind"]
     if kinds and found not in kinds:
-        raise UsageError(f"{path} holds a {found}; this command needs a {' or '.join(kinds)}.")
+        wanted = [f"{kind} (deciban {COMMANDS[kind]})" if kind in COMMANDS else kind for kind in kinds]
+        raise UsageError(f"{path} holds a {found}; this command needs a {' or '.join(wanted)}.")
     if found == "GenerativeClassifier":  # so that the registry of the file format finds its classes at once
         from deciban.estimators import classifier  # noqa: F401
     return load(path, key=key)

@@ -148,6 +148,8 @@ def _change(
         before, note = float(clf.stats_.rows.sum()), describe(model)["note"]
         try:
             change(clf, source)
+        except UsageError:
+            raise
         except DecibanError as error:
             raise source.located(error, None) from None
         clf.save(target, note=note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Clusters = Annotated[str, option("--clusters -k", "N|FROM-TO", "Number of clusters; of a range, BIC chooses.")]
 Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.", columns)]
 Topics = Annotated[str, option("--topics -k", "N|FROM-TO", "Number of topics; of a range, held-out texts choose.")]
-TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of texts.")]
+TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of texts, in a table.")]
 SaveTopics = Annotated[str | None, option("--output -o", "FILE", "Save the model.")]
 Html = Annotated[str | None, option("--html", "FILE", "Write a page that shows the topics.")]
 Words = Annotated[int, option("--words", "N", "Number of words printed per topic.", min=1)]
@@ -57,16 +58,24 @@ def cluster(
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
-    """Cluster a table by a mixture model: the cluster of each row, its probability, and whether it is an outlier."""
+    """Cluster a table by a mixture model: the cluster of each row, its probability, and whether it is an outlier.
+
+    For texts there are topics: deciban topics --help.
+    """
     kind = format_of(output, format, terminal.json)
     sizes = sizes_of(clusters, "--clusters")
     check_target(output, [rows, save], force, has_columns("cluster", "probability", "outlier"))
     check_target(save, [rows], force, is_model)
-    from deciban.cli.rows import open_rows, report_skipped
+    from deciban.cli.rows import has_cells, is_txt, open_rows, report_skipped
     from deciban.estimators.clustering import MixtureModel
     from deciban.read.arrow import arrow_table
     from deciban.read.schema import Schema
 
+    if read_as is None and is_txt(rows) and os.path.isfile(rows) and not has_cells(rows, 1):
+        raise UsageError(
+            f"{rows} is no table: its lines have different numbers of cells. For one text a line: deciban topics "
+            f"{rows}; for a table with a wrong row: --read-as csv."
+        )
     source = open_rows(terminal, rows, read_as, skip_bad)
     for name in ignore or []:
         column_named(name, source.columns, source.name)
@@ -114,15 +123,19 @@ def topics(
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
-    """Find the topics of texts (latent Dirichlet allocation): the share of each, and its most relevant words."""
+    """Find the topics of texts (latent Dirichlet allocation): the share of each, and its most relevant words.
+
+    A .txt file is read as one text a line, unless it is a table: with --text COLUMN or --read-as csv, or if its lines
+    have equally many cells. A folder holds one text in each file.
+    """
     sizes = sizes_of(topics, "--topics")
     check_target(output, [rows], force, is_model)
     check_target(html, [rows, output], force, begins_like("deciban"))
     from deciban.cli.rows import open_rows, report_skipped
     from deciban.topics.topic_model import TopicModel
 
-    source = open_rows(terminal, rows, read_as, skip_bad)
-    texts = texts_of(_whole_table(source), source.name, text)
+    source = open_rows(terminal, rows, read_as, skip_bad, texts=text or "")
+    texts = texts_of(_whole_table(source), source, text)
     model = TopicModel(
         sizes if len(sizes) > 1 else sizes[0],
         stop_words=None if stop_words == "none" else stop_words,
@@ -233,7 +246,7 @@ def saved_answers(model: Any, path: str, source: Source, text: str | None, appen
         if hasattr(model, "n_components_"):
             answers = cluster_answers(model, typed_columns(given, _schema(model, path)))
         else:
-            answers = _topic_answers(model, texts_of(given, source.name, text))
+            answers = _topic_answers(model, texts_of(given, source, text))
         yield beside(arrow_table(given), answers) if append else answers
 
 
@@ -273,10 +286,13 @@ def typed_columns(given: Table, schema: Schema) -> pa.Table:
     return pa.table({name: typed.column(j) for j, name in enumerate(typed.columns) if typed.kind(j) != "text"})
 
 
-def texts_of(given: Table, name: str, wanted: str | None) -> list[str]:
+def texts_of(given: Table, source: Source, wanted: str | None) -> list[str]:
     """The texts of a column: the named one, or the only column of texts."""
     from deciban.read.schema import Schema
 
+    name = source.name
+    if wanted is None and len(source.texts) == 1:
+        wanted = source.texts[0]
     if wanted is None:
         kinds = {column.name: column.kind for column in Schema.infer(given).columns}
         found = [column for column, kind in kinds.items() if kind == "text"]

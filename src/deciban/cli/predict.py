@@ -76,7 +76,8 @@ def predict(
 ) -> None:
     """Classify rows: prediction, probability, evidence over the runner-up, and the probability of every class.
 
-    With saved clusters or topics: the cluster of each row, or the shares of all topics in each text.
+    With saved clusters or topics: the cluster of each row, or the shares of all topics in each text. A .txt file is one
+    text a line, unless it is a table or the model learnt longer texts; --read-as text or lines decides.
     """
     kind = format_of(output, format, terminal.json)
     check_target(output, [model, rows], force, _is_answer)
@@ -129,7 +130,8 @@ def _answer_saved(
     if wrong is not None:
         raise UsageError(f"--{wrong} is for classes, and {path} holds a {type(saved).__name__}.")
     read_as, skip_bad, text, append = reading
-    source = open_rows(terminal, rows, read_as, skip_bad)
+    texts = None if hasattr(saved, "n_components_") else text or ""
+    source = open_rows(terminal, rows, read_as, skip_bad, texts=texts)
     write_tables(saved_answers(saved, path, source, text, append), *writing)
     report_skipped(terminal, source)
 

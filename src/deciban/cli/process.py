@@ -51,6 +51,7 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "like": lambda value: "--like FIRST",
     "keep": lambda value: "--keep-first",
     "family": lambda value: f"--column NAME={value}",
+    "written_by": lambda value: "deciban fit",
     "refit": lambda value: "deciban fit ROWS -o MODEL",
     "new_rows": lambda value: "add --new to `recalibrate`, leave --learnt out of `evaluate`",
     "without_ledger": lambda value: "deciban fit ROWS --no-ledger -o MODEL",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import secrets
@@ -27,6 +28,7 @@ from deciban.read.paths import is_address, is_pattern, read_record, refuse_speci
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, TypedTable, stacked
+from deciban.read.texts import TEXT
 from deciban.store.files import ENDING, TEMPORARY_FILES, create_locked, remove_if_abandoned
 
 if TYPE_CHECKING:
@@ -35,9 +37,12 @@ if TYPE_CHECKING:
 
 FILE = "file"  # the column with the place of a document
 HEAD_BYTES = 4096  # read to recognise a table
+LINES_BYTES = 2**16  # read of a .txt file to tell a table from texts
+FEWEST_LINES = 3  # that show that a .txt file is a table
 COPY = "deciban-stdin-"  # beginning of the name of a temporary copy of stdin
 TABLE_FORMATS = {"csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
+DELIMITERS = ",;\t|"
 YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -59,11 +64,14 @@ def open_rows(
     clf: GenerativeClassifier | None = None,
     several_passes: bool = False,
     gaps: bool = False,
+    texts: str | None = None,
 ) -> Source:
     """Open the rows at a path: as documents if the model `clf` reads texts and the path holds no table.
 
     "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
-    that the rows do not have are missing in every row, and a note says so.
+    that the rows do not have are missing in every row, and a note says so. With `texts`, rows are texts for a model
+    without a schema, and `texts` is the column that was asked for, or "": a .txt file that is no table with this column
+    is read as one text a line.
     """
     _remove_abandoned_copies()
     kind, options = read_options(read_as)
@@ -73,9 +81,10 @@ def open_rows(
     source: Source | None = None
     if not piped and not (is_address(path) or is_pattern(path)):
         refuse_special_file(existing(path))
-        source = None if clf is None else open_documents(path, kind, schema_of(clf), skip_bad)
-    elif piped and clf is not None:
-        source = open_documents(path, kind, schema_of(clf), skip_bad)
+        if texts is not None:
+            source = open_texts(terminal, path, kind, texts, skip_bad)
+    if source is None and clf is not None and not (is_address(path) or is_pattern(path)):
+        source = open_documents(terminal, path, kind, schema_of(clf), skip_bad)
     if source is None:
         if piped:
             kind = kind or _format_of_stdin()
@@ -107,6 +116,9 @@ def _accept_gaps(terminal: Terminal, source: Source, schema: Schema) -> None:
     """Let columns that the rows do not have be missing in every row, and say so once."""
     wanted = [column.name for column in schema.columns if column.features]
     absent = tuple(name for name in wanted if name not in source.columns)
+    if absent and len(absent) == len(wanted) and FILE not in source.columns:
+        names, given = shortlist([repr(name) for name in absent]), shortlist([repr(name) for name in source.columns])
+        raise UsageError(f"{source.name} has none of the columns of the model: {names}. It has {given}.")
     if absent and len(absent) < len(wanted):
         source.absent = absent
         names, verb = shortlist([repr(name) for name in absent]), "is" if len(absent) == 1 else "are"
@@ -226,7 +238,10 @@ def labelled(
     """
     refuse_together(label=label, **{"class": constant})
     if constant is None:
-        return source, label_column(clf, source, label)
+        try:
+            return source, label_column(clf, source, label)
+        except UsageError as error:
+            raise error.but(remedy="Name it with --label, or give one class for all rows with --class.") from None
     typed, _ = typed_whole(clf, source)
     return typed, _constant_labels(clf, constant, len(typed), new)
 
@@ -250,7 +265,13 @@ def _constant_labels(clf: GenerativeClassifier, name: str, n: int, new: bool) ->
     """One label for all rows, of the type of the model's labels."""
     classes = clf.stats_.classes
     if new and name not in map(str, classes):
-        label: Any = int(name) if schema_of(clf).whole and name.lstrip("-").isdigit() else name
+        whole = schema_of(clf).whole
+        if whole and not name.removeprefix("-").isdigit():
+            known = shortlist([str(each) for each in classes])
+            raise UsageError(
+                f"{name!r} is no whole number, as the classes of the model are: {known}. Give a whole number."
+            )
+        label: Any = int(name) if whole else name
     else:
         label = class_named(name, classes)
     return np.full(n, label, dtype=np.int64 if isinstance(label, int) else object)
@@ -267,6 +288,7 @@ class GivenDocuments(DocumentSource):
     def __init__(self, path: str, wanted: tuple[str, ...], skip_bad: bool = False) -> None:
         super().__init__("standard input" if path == STDIN else path)
         self.path, self.wanted, self.skip_bad = path, wanted, skip_bad
+        self.texts = wanted if len(wanted) == 1 else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -317,16 +339,74 @@ class GivenDocuments(DocumentSource):
             return {self.wanted[0]: data.decode("latin-1")}
 
 
-def open_documents(path: str, kind: str | None, schema: Schema, skip_bad: bool = False) -> GivenDocuments | None:
-    """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables."""
+def open_documents(
+    terminal: Terminal, path: str, kind: str | None, schema: Schema, skip_bad: bool = False
+) -> Source | None:
+    """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables.
+
+    A .txt file is one text a line if the texts that the model learnt have one line; otherwise it is one text.
+    """
     wanted = tuple(column.name for column in schema.columns if column.features)
     reads_mail = set(wanted) <= set(FIELDS)
     reads_text = len(wanted) == 1 and schema[wanted[0]].kind == "text"
     if not (reads_mail or reads_text) or kind in TABLE_FORMATS or kind == "folder":
         return None
-    if kind in DOCUMENT_FORMATS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
-        return GivenDocuments(path, wanted, skip_bad)
+    if kind == "lines" and reads_text:
+        return open_source(path, format=kind, column=wanted[0])
+    if kind not in DOCUMENT_FORMATS and (_is_table(path, wanted[0]) or _has_classes(Path(path))):
+        return None
+    if kind is None and reads_text and is_txt(path) and not schema[wanted[0]].several_lines:
+        return _lines(terminal, path, wanted[0], "as one text: --read-as text")
+    return GivenDocuments(path, wanted, skip_bad)
+
+
+def open_texts(terminal: Terminal, path: str, kind: str | None, column: str, skip_bad: bool) -> Source | None:
+    """The texts at a path: a .txt file line by line, or the files of a folder; None if it is a table."""
+    place = Path(path)
+    if kind is None and is_txt(path) and not (_is_table(path, column) if column else has_cells(path)):
+        return _lines(terminal, path, column or TEXT, "as a table: --text COLUMN or --read-as csv")
+    if kind == "text" or (kind is None and place.is_dir() and not is_mail(place) and not _has_folders(place)):
+        return GivenDocuments(path, (column or TEXT,), skip_bad)
     return None
+
+
+def is_txt(path: str) -> bool:
+    """Whether a path ends in .txt, or in .txt and the ending of a compressed file."""
+    place = Path(path)
+    return (Path(place.stem) if place.suffix.lower() in COMPRESSED else place).suffix.lower() == ".txt"
+
+
+def _lines(terminal: Terminal, path: str, column: str, otherwise: str) -> Source:
+    """The lines of a .txt file, with a note that it is read so, and how it can be read otherwise."""
+    if len(_start(path, HEAD_BYTES).split(b"\n", 1)[-1].strip()) > 0:
+        terminal.note(f"deciban: note: {path} is read as one text a line ({otherwise}).")
+    return open_source(path, format="lines", column=column)
+
+
+def has_cells(path: str, fewest: int = 2) -> bool:
+    """Whether the first lines of a .txt file are a table: three or more, with equally many cells, `fewest` or more."""
+    lines = _start(path, LINES_BYTES).decode("utf-8", "replace").splitlines()
+    lines = [line for line in lines[: -1 if len(lines) > FEWEST_LINES else None] if line.strip()]  # the last may be cut
+    if len(lines) < FEWEST_LINES:
+        return False
+    try:
+        rows = list(csv.reader(lines, delimiter=max(DELIMITERS, key=lines[0].count)))
+    except csv.Error:
+        return False
+    return len(rows[0]) >= fewest and len({len(row) for row in rows}) == 1
+
+
+def _start(path: str, size: int) -> bytes:
+    """The first bytes of a file, after decompression."""
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as stream:
+        return bytes(stream.read(size))
+
+
+def _has_folders(place: Path) -> bool:
+    """Whether a folder holds other folders that are not hidden."""
+    return any(entry.is_dir() and not entry.name.startswith(".") for entry in place.iterdir())
 
 
 def _has_classes(place: Path) -> bool:
@@ -343,10 +423,9 @@ def _is_table(path: str, wanted: str) -> bool:
         ending = place.suffix.lower()
         if place.is_dir() or ending == ".eml":
             return False
-        if ending == ".csv" or ending in COMPRESSED or ENDINGS.get(ending, "csv") != "csv":
+        if not is_txt(path) and (ending == ".csv" or ending in COMPRESSED or ENDINGS.get(ending, "csv") != "csv"):
             return True
-        with open(path, "rb") as file:
-            start = file.read(HEAD_BYTES)
+        start = _start(path, HEAD_BYTES)
     first = start.lstrip(b"\xef\xbb\xbf \r\n").split(b"\n")[0].decode("utf-8", "replace")
-    names = [cell.strip().strip('"') for delimiter in ",;\t|" for cell in first.split(delimiter)]
+    names = [cell.strip().strip('"') for delimiter in DELIMITERS for cell in first.split(delimiter)]
     return wanted in names or (first.startswith("{") and f'"{wanted}"' in start.decode("utf-8", "replace"))

@@ -108,7 +108,7 @@ class Evaluation:
     >>> evaluation
     Evaluation(3 rows, 2 classes, error 0.333, log loss 0.402)
     >>> print(evaluation)
-    This model is no better than the prior alone, as far as 3 rows show: its log loss is 0.402, that of the prior 0.693.
+    This model is no better than the prior alone, as far as 3 rows show: log losses of 0.402 and ...
     3 rows, 2 classes: "f" (2 rows), "m" (1 row)
     error         33.3 %     [6.1, 79.2]     1 of 3 rows; in brackets, 95 % intervals
     log loss       0.402     [0.000, 0.897]  0.693 for the prior alone
@@ -349,9 +349,13 @@ class Evaluation:
         if gain.mean() > NO_BETTER * standard_error(gain, self.groups):
             return None
         alone, its = ("class proportions", "theirs") if self.learnt else ("prior", "that of the prior")
-        chance = f", as far as {count(len(self), 'row')} show" if gain.mean() > 0 else ""
+        if gain.mean() > 0:
+            return (
+                f"This model is no better than the {alone} alone, as far as {count(len(self), 'row')} show: log losses "
+                f"of {self.log_loss:.3f} and {self.log_loss_of_prior:.3f} may differ by chance."
+            )
         figures = f"its log loss is {self.log_loss:.3f}, {its} {self.log_loss_of_prior:.3f}"
-        return f"This model is no better than the {alone} alone{chance}: {figures}."
+        return f"This model is no better than the {alone} alone: {figures}."
 
     def to_dict(self) -> dict[str, Any]:
         """Give every figure as plain values.
@@ -467,8 +471,8 @@ def _summary(evaluation: Evaluation) -> Iterator[str]:
     yield _line(evaluation, "error", _percent(evaluation.error_rate), remark)
     if not np.array_equal(evaluation.cost, 1 - np.eye(len(classes))):
         yield _line(evaluation, "cost", f"{evaluation.mean_cost:.3f}", "a row, at the given costs")
-    of_prior = f"{evaluation.log_loss_of_prior:.3f} for the prior alone"
-    yield _line(evaluation, "log loss", f"{evaluation.log_loss:.3f}", of_prior)
+    of_prior = f"{evaluation.log_loss_of_prior:z.3f} for the prior alone"
+    yield _line(evaluation, "log loss", f"{evaluation.log_loss:z.3f}", of_prior)
     yield _line(evaluation, "Brier", f"{evaluation.brier:.3f}", "")
     yield _cllr_line(evaluation)
     yield from _two_class_lines(evaluation) if len(classes) == 2 else _class_lines(evaluation)
@@ -534,7 +538,7 @@ def _line(evaluation: Evaluation, name: str, value: str, remark: str) -> str:
     chosen = FIGURES.get(name, name) in evaluation.selected_on or name in evaluation.selected_on
     remark = "; ".join(part for part in (remark, "chosen by it" if chosen else "") if part)
     figure = FIGURES.get(name, "mean_cost" if name == "cost" else "")
-    ends = evaluation.ends(figure) if figure else None
+    ends = evaluation.ends(figure) if figure and value != "–" else None
     digits = ".3f"
     if ends is not None and value.endswith("%"):
         ends, digits = [100 * end for end in ends], ".1f"

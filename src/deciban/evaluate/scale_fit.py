@@ -204,8 +204,9 @@ def _problem(
     kept, own = np.unique(codes[usable], return_inverse=True)
     if len(kept) < 2:
         raise InputError(
-            f"{usable.sum():,} of {len(codes):,} rows can be used, and they are not of two classes (a row that its own "
-            "class finds impossible cannot). Calibrate on rows of at least two classes."
+            f"a calibration needs rows of two classes or more: {usable.sum():,} of {len(codes):,} rows can be used, of "
+            f"{('no class', 'one class')[len(kept)]} (rows of probability zero under their own class cannot be used).",
+            remedy="Give rows of at least two classes.",
         )
     scores = np.stack([np.ascontiguousarray(table[usable][:, kept].T) for table in tables])
     impossible = np.isneginf(scores).any(axis=0)

@@ -131,6 +131,8 @@ class Predictor:
         if calibration is not None and calibration.by_word:
             blocks = self._rescaled_blocks(calibration, rows, contrast)
             return calibration.apply_rescaled(blocks, block_lengths(self.model.family, rows), self.model.classes)
+        if not rows.shape[0]:
+            return np.zeros((0, len(self.model.classes)))
         if calibration is None or not calibration.uses_experts:
             return self.calibrated(self.block_scores(rows, experts=False, contrast=contrast), rows, raw)
         step = max(1, PART_SCORES // (len(self.model.classes) * len(self.weighted_parts())))

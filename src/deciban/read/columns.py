@@ -51,6 +51,7 @@ class Column:
     otherwise: str = ""  # the kind to declare for the other way
     decimal_comma: bool = False  # numbers are written with a comma: 1,5; and perhaps points between thousands: 1.234,5
     sign: str = ""  # a currency or a per cent sign, written before or after the numbers
+    several_lines: bool = False  # of texts: most have several lines
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -89,6 +90,7 @@ class Column:
             thousands=self.thousands or other.thousands,
             decimal_comma=self.decimal_comma or other.decimal_comma,
             sign=self.sign or other.sign,
+            several_lines=self.several_lines or other.several_lines,
             parts=tuple(part for part in PARTS if part in self.parts + other.parts),
             assumed=self.assumed or other.assumed,
             otherwise=self.otherwise or other.otherwise,
@@ -114,6 +116,7 @@ DATE_FORMATS = (
     "ISO", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%d %I:%M %p", "%d.%m.%Y %H:%M", "%H:%M:%S", "%H:%M", *MONTH_FIRST_FORMATS,
     *DAY_FIRST_FORMATS,
 )  # fmt: skip
+FIRST_TEXTS = 1000  # examined for line breaks
 FIRST_VALUES = 100  # if none of these is a number, the column is not one of numbers
 FEWEST_ROWS = 20  # fewer do not show whether values repeat
 MOST_NUMBERS = 0.9  # from this share of numbers on, other values are taken for mistakes
@@ -139,9 +142,12 @@ def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column
     """
     if kind == "text" and arrow.is_text(values.type):
         return _declared_text(name, values)
+    if kind in IGNORED:
+        return Column(name, kind, "declared by you", values.null_count, len(values))  # type: ignore[arg-type]
     array = arrow.one_array(values)
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        remedy = "Drop it, or turn it into several columns."
+        ignored = Argument("kinds", {name: "identifier"})
+        remedy = Remedy("Turn it into several columns, or ignore it: ", ignored, ".")
         raise column_error(InputError, name, f"holds {array.type}, which is no value of a table", remedy)
     column = Column(name, "constant", "", rows=len(array))
     text = arrow.is_text(array.type)
@@ -175,6 +181,8 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
     if kind in NUMBERS and arrow.is_text(array.type):
         first = array.drop_null().slice(0, 1000).to_pylist()
         return replace(column, **(_writing(first) or {"thousands": any(map(arrow.THOUSANDS.fullmatch, first))}))
+    if kind == "text" and arrow.is_text(array.type):
+        return replace(column, several_lines=_have_several_lines(array))
     return column if not pa.types.is_null(array.type) else replace(column, missing=len(array))
 
 
@@ -182,7 +190,19 @@ def _declared_text(name: str, values: pa.ChunkedArray) -> Column:
     """A column declared to be text, examined chunk by chunk, since texts are large."""
     found = [(array.null_count, trim) for array, trim in (_trimmed(chunk, "text") for chunk in values.chunks)]
     missing, trim = sum(nulls for nulls, _ in found), any(trim for _, trim in found)
-    return Column(name, "text", "texts", missing, len(values), trim)
+    lines = any(_have_several_lines(chunk) for chunk in values.chunks[:1])
+    return Column(name, "text", "texts", missing, len(values), trim, several_lines=lines)
+
+
+def _have_several_lines(texts: pa.Array) -> bool:
+    r"""Whether most of the first texts have more than one line.
+
+    >>> _have_several_lines(pa.array(["one line\n", "two\nlines", "three\n\nlines"]))
+    True
+    """
+    first = texts.slice(0, FIRST_TEXTS).drop_null()
+    share = pc.mean(pc.match_substring_regex(first, r"\S\s*\n\s*\S")).as_py() if len(first) else None
+    return share is not None and share > 0.5
 
 
 def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
@@ -386,7 +406,7 @@ def _of_names(column: Column, array: pa.Array, distinct: int, first: list[str]) 
     words = pc.mean(pc.add(pc.count_substring_regex(array, r"\s+"), 1)).as_py()
     unique = distinct > n / 2 and n >= FEWEST_ROWS
     if words >= (3 if unique else 8 if n >= FEWEST_ROWS else 4):
-        return replace(column, kind="text", reason=f"{words:.0f} words a row")
+        return replace(column, kind="text", reason=f"{words:.0f} words a row", several_lines=_have_several_lines(array))
     if unique:
         return replace(column, kind="identifier", reason=f"nearly every value is unique ({distinct:,} of {n:,})")
     others = f" and {distinct - 3:,} more" if distinct > 3 else ""

@@ -31,6 +31,7 @@ FORMATS = {
     "parquet": "binary_files.ParquetSource",
     "arrow": "binary_files.ArrowSource",
     "folder": "texts.FolderSource",
+    "lines": "texts.LinesSource",
     "mail": "mail.MailSource",
 }
 ENDINGS = {

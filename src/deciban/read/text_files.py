@@ -289,7 +289,8 @@ class DelimitedSource(FileSource):
         for line, cells in self._records():
             if len(cells) != D and not self.skip_bad:
                 return self.at_line(
-                    f"the row has {len(cells)} cells, but there are {D} columns.",
+                    f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, but there "
+                    + ("is 1 column." if D == 1 else f"are {D} columns."),
                     line,
                     remedy=Remedy(
                         "Correct the row (is a delimiter in a text not quoted?), or skip bad rows (", SKIP_BAD, ")."
@@ -309,7 +310,7 @@ class DelimitedSource(FileSource):
             place=f"{self.name}, line {line}, column {column!r}",
             remedy=Remedy(
                 "Give the encoding, as in ",
-                Argument("encoding", "latin-1"),
+                Argument("encoding", "cp1252" if re.search(r"[\udc80-\udc9f]", cell) else "latin-1"),
                 ", or convert the file if it mixes several.",
             ),
         )

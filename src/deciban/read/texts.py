@@ -1,13 +1,15 @@
-"""Files of texts: a folder with one sub-folder of texts per class, and sentences with or without tags.
+"""Files of texts: a folder with one sub-folder of texts per class, texts line by line, and sentences with their tags.
 
 A `FolderSource` has the columns `text` and `label`; a file is one row, but an mbox file is all its messages: subject
-and body of each. `read_sentences` reads four formats: one word a line, followed by a tab and its tag, with a blank line
-between sentences; CoNLL-U, which is the same with ten columns; JSON lines with "words" and optionally "tags" (or "upos"
-and "xpos"); plain text, a sentence a line.
+and body of each. A `LinesSource` has one column, and one row for each line that is not blank. `read_sentences` reads
+four formats: one word a line, followed by a tab and its tag, with a blank line between sentences; CoNLL-U, which is the
+same with ten columns; JSON lines with "words" and optionally "tags" (or "upos" and "xpos"); plain text, a sentence a
+line.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -18,15 +20,17 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deciban.errors import HERE, Argument, InputError, Remedy, shortlist
 from deciban.read.json_files import nests_deeper
 from deciban.read.paths import Limits, read_start, refuse_special_file, too_long, within_limit
-from deciban.read.source import SKIP_BAD, DocumentSource
+from deciban.read.source import SKIP_BAD, DocumentSource, FileSource
 
 TEXT, LABEL = "text", "label"
 TAGS = ("tags", "upos")  # keys of JSON lines
 NO_VALUE = "_"  # in CoNLL-U
+LINES_BLOCK = 2**22  # bytes of lines read at a time
 
 
 # -- a folder of texts -------------------------------------------------------------------------------------------------
@@ -145,6 +149,72 @@ def _mixed(classes: dict[str, list[Path]]) -> list[tuple[Path, str]]:
         ((at + 0.5) / len(files), label, file) for label, files in classes.items() for at, file in enumerate(files)
     ]
     return [(file, label) for _, label, file in sorted(places)]
+
+
+# -- texts line by line ------------------------------------------------------------------------------------------------
+class LinesSource(FileSource):
+    """One text a line, in a column named `column`; blank lines are not read."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        column: str = TEXT,
+        encoding: str | None = None,
+        skip_bad: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
+        self.texts = (column,)
+        self.encoding = encoding
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.texts
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The lines of blocks of the file, without spaces at their end."""
+        read = 0  # lines
+        for block in self._blocks():
+            if "\0" in block:
+                raise self.refusal(" is not text: it holds zero bytes.", remedy="Give a file of texts.")
+            lines = pc.split_pattern(pa.array([block], pa.large_string()), "\n").flatten()
+            texts = pc.utf8_rtrim_whitespace(lines)
+            if pc.max(pc.binary_length(texts)).as_py() > self.limits.record_bytes:
+                long = pc.index(pc.greater(pc.binary_length(texts), self.limits.record_bytes), True).as_py()
+                raise too_long(f"{self.name}, line {read + long + 1}", "the line", self.limits, read + long + 1)
+            read += len(lines)
+            yield pa.table({self.texts[0]: texts.filter(pc.not_equal(texts, ""))})
+
+    def _blocks(self) -> Iterator[str]:
+        """The file in pieces that end with a line, without the last line break."""
+        held = ""
+        with self.opened() as stream:
+            start = stream.read(LINES_BLOCK)
+            utf16 = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            encoding = self.encoding or ("utf-16" if utf16 else "utf-8-sig")
+            decoder = codecs.getincrementaldecoder(encoding)()
+            while start:
+                self.progressed(len(start))
+                try:
+                    held += decoder.decode(start)
+                except UnicodeDecodeError as error:
+                    raise self._not_text(error, encoding) from None
+                whole, line_break, rest = held.rpartition("\n")
+                if line_break:
+                    yield whole
+                    held = rest
+                elif len(held) > self.limits.record_bytes:
+                    raise too_long(self.name, "a line", self.limits)
+                start = stream.read(LINES_BLOCK)
+        yield held
+
+    def _not_text(self, error: UnicodeDecodeError, encoding: str) -> InputError:
+        shown = error.object[error.start : error.start + 8]
+        return self.refusal(
+            f" holds bytes ({shown!r}) that are not {encoding.removesuffix('-sig').upper()}.",
+            remedy=Remedy("Give the encoding, as in ", Argument("encoding", "latin-1"), "."),
+        )
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------------

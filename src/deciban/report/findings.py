@@ -346,6 +346,10 @@ def data_warnings(
         for feature in features
         if feature.left_out and feature.accuracy >= SUSPICIOUS_ACCURACY and feature.rows >= SUSPICIOUS_ROWS
     ]
+    if len(classes) == 1:
+        found.append(
+            f"the label has one class, so that every row is predicted as {next(iter(classes))!r}: is a class missing?"
+        )
     rare = [class_text(name, rows) for name, rows in classes.items() if rows < RARE]
     if rare:
         found.append(f"classes with fewer than {RARE} rows: {', '.join(rare)}")

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, NoReturn
 
 import numpy as np
 
-from deciban.errors import ModelFileError
+from deciban.errors import Argument, ModelFileError, Remedy
 from deciban.statistics import Array
 
 FORMAT = 1
@@ -220,7 +220,8 @@ def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:
             "A newer deciban wrote it: upgrade with pip install -U deciban."
         )
     if opening != OPENING.encode():
-        raise ModelFileError(f"{called} is not a model file of deciban. Give a file that `save` has written.")
+        remedy = Remedy("Give a file that ", Argument("written_by", python="`save`"), " has written.")
+        raise ModelFileError(f"{called} is not a model file of deciban.", remedy=remedy)
     if length > MOST_HEADER:
         raise damaged(called, f"the header claims {length:,} bytes; at most {MOST_HEADER:,} are allowed")
     if length < len(OPENING) + HEX or 8 + length > size:

@@ -110,6 +110,7 @@ class MatrixPosterior:
     mean: Array  # (K, D) from the origin
     nu: Array  # (K,) or (1,)
     psi: Array  # (K, D, D) or (1, D, D)
+    learnt: Array | float = 1.0  # (K,) or (1,) share of Ψ that rows determine, and not the target; see `for_scores`
 
     @classmethod
     def of(cls, stats: GaussianStats, scatter: tuple[Array, Array], prior: Prior | None, tied: bool) -> MatrixPosterior:
@@ -248,7 +249,8 @@ class MatrixPosterior:
         root = whiten(self.psi).whitener
         bartlett = _strictly_lower(rng.standard_normal((times, S, D * (D - 1) // 2)), D)
         each = np.arange(D)
-        diagonal = np.sqrt(rng.chisquare(self.nu[:, None] - each, (times, S, D)))
+        lost = np.multiply.outer(np.broadcast_to(self.learnt, S), each)
+        diagonal = np.sqrt(rng.chisquare(self.nu[:, None] - lost, (times, S, D)))
         bartlett[:, :, each, each] = diagonal
         whitener = root @ bartlett
         log_det = -2 * (np.log(np.abs(root[:, each, each])).sum(axis=1) + np.log(diagonal).sum(axis=2))
@@ -267,18 +269,28 @@ class MatrixPosterior:
         found = Estimated.of(n, _pooled(np.maximum(n - 1, 0), self.tied), np.maximum(n - 1, 0).sum(), prior.strength)
         if found is None:
             return self
-        matrix = self.psi + found.more * prior.strength * prior.matrix
-        return replace(self, nu=found.dof + D - 1, psi=matrix * (found.dof / found.rows)[:, None, None])
+        target = prior.strength * prior.matrix
+        matrix = self.psi + found.more * target
+        root = whiten(matrix).whitener
+        learnt = 1 - (1 + found.more) * np.einsum("kij,il,klj->k", root, target, root, optimize=True) / D
+        psi = matrix * (found.dof / found.rows)[:, None, None]
+        return replace(self, nu=found.dof + D - 1, psi=psi, learnt=np.clip(learnt, 0.0, 1.0))
 
     def for_scores(self) -> MatrixPosterior:
         """Return the corrected posterior from which densities are drawn, so that intervals of scores cover.
 
         With S ~ Wishart(Σ, d), the squared distance u'Σ⁻¹u is u'S⁻¹u·χ² of d − D + 1 degrees of freedom, and |Σ|/|S| is
-        what an inverse Wishart with ν = d draws. The first would need ν = d − D + 1; a score has both: ν is their mean.
-        `corrected` has ν = d + D − 1, with which each variance by itself has d degrees of freedom.
+        what an inverse Wishart with ν = d draws. The first needs ν = d − D + 1, which tied scores get: their
+        determinants cancel. Other scores have both, and ν is the mean. `corrected` has ν = d + D − 1, with which each
+        variance by itself has d degrees of freedom.
+
+        Each column that Bartlett's decomposition has dealt with costs the next ones a degree of freedom. With a target
+        T it costs the share of Ψ = S + T that the rows determine, tr(S·Ψ⁻¹)/D: the effective degrees of freedom of
+        ridge regression. After few rows T determines most of Ψ, and draws with ν close to D would be far too wide.
         """
-        D = self.mean.shape[1]
-        return replace(self, nu=np.maximum(self.nu - 1.5 * (D - 1), D - 0.5))
+        lost = (self.mean.shape[1] - 1) * np.asarray(self.learnt)
+        drawn = self.nu - (self.mean.shape[1] - 1) - (lost if self.tied else lost / 2)
+        return replace(self, nu=np.maximum(drawn, lost + 0.5))
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
