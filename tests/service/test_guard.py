@@ -129,6 +129,47 @@ def test_a_slow_body_and_a_slow_head_are_ended(texts_model):
     assert refused.value.status == 408
 
 
+def test_a_client_that_does_not_read_its_answer_is_ended(monkeypatch):
+    import asyncio
+
+    import uvicorn
+
+    from deciban.service import server
+
+    async def large(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"50000000")]})
+        await send({"type": "http.response.body", "body": b" " * 50_000_000})
+
+    async def connections_after(seconds_of_a_pause):
+        """Read an answer, with a pause after each piece; return the bytes that were read, and the open connections."""
+        listening = server.listen("127.0.0.1", 0)
+        config = uvicorn.Config(large, http=server.TimedProtocol, log_config=None, lifespan="off")
+        running = server.Server(config)
+        serving = asyncio.create_task(running.serve(sockets=[listening]))
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        found = 0
+        try:
+            while found < 50_000_000 and (part := await reader.read(2_000_000)):
+                found += len(part)
+                await asyncio.sleep(seconds_of_a_pause)
+        except ConnectionError:
+            pass
+        held = len(running.server_state.connections)
+        writer.close()
+        running.should_exit = True
+        await serving
+        return found, held
+
+    monkeypatch.setattr(server, "UNREAD_SECONDS", 0.3)
+    found, held = asyncio.run(connections_after(2.0))
+    assert found < 50_000_000
+    assert held == 0
+    found, held = asyncio.run(connections_after(0.001))
+    assert found >= 50_000_000
+    assert held == 1
+
+
 def test_deep_json_nan_and_nonsense_are_refused(running):
     bodies = {
         "[" * 100_000: 400,
@@ -148,6 +189,9 @@ def test_deep_json_nan_and_nonsense_are_refused(running):
         '{"text": "\\ud800"}': 422,
         '{"text": "a", "unsure": "much"}': 422,
         '{"text": "a", "unsure": 7}': 422,
+        '{"text": "a", "unsure": 1' + "0" * 400 + "}": 422,
+        '{"text": "a", "prior": {"ham": 1' + "0" * 400 + "}}": 422,
+        '{"text": "a", "cost": [["ham", "spam", 1' + "0" * 400 + "]]}": 422,
         '{"text": "a", "cost": [[1]]}': 422,
         '{"text": "a", "cost": [["ham", "spam", -1]]}': 422,
         '{"text": "a", "prior": {"ham": 2}}': 422,

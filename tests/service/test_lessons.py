@@ -17,7 +17,14 @@ import pytest
 
 import deciban
 from deciban.cli.process import run
-from deciban.errors import DecibanError, InputError, ModelFileError, NotLearntError
+from deciban.errors import (
+    DecibanError,
+    InputError,
+    ModelFileError,
+    NotLearntError,
+    SingularError,
+    UnknownLabelError,
+)
 from deciban.model.predictor import Predictor
 from deciban.service import storage
 from deciban.service import teacher as teaching
@@ -151,6 +158,54 @@ def test_in_a_group_only_the_bad_lesson_is_refused(animals_model, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_lesson_after_which_nothing_could_be_answered_is_refused(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "pairs.deciban"
+    clf = deciban.GenerativeClassifier(deciban.Gaussian(), rule="ml")
+    clf.fit(rng.normal(size=(8, 2)), np.repeat([0, 1], 4)).save(path)
+    with Class(path) as school:
+        first = answer(school.teacher.published, [1.0, 2.0])
+        with pytest.raises(SingularError, match="class 7"):  # one row has no covariance
+            school.give("learn", [[1.0, 2.0]], [7])
+        lesson = school.give("learn", rng.normal(size=(4, 2)).tolist(), [7] * 4)
+        assert school.seen(lesson).model.classes == [0, 1, 7]
+        rows = school.teacher.journal.entry(lesson.id).rows
+        with pytest.raises(SingularError, match="class 7"):
+            school.give("unlearn", rows[:3], [7] * 3)
+        school.seen(school.give("undo", undoes=lesson.id))
+        assert answer(school.teacher.published, [1.0, 2.0]) == first
+    with Class(path) as school:
+        assert answer(school.teacher.published, [1.0, 2.0]) == first
+
+
+def test_the_teacher_goes_on_after_an_internal_error(texts_model, monkeypatch, caplog):
+    with Class(texts_model) as school:
+        monkeypatch.setattr(Teacher, "_publish", lambda self: 1 / 0)
+        school.give("learn", ["free lunch"], ["ham"])
+        wait_until(lambda: school.teacher.problem == "division by zero")
+        monkeypatch.undo()
+        monkeypatch.setattr(Teacher, "_digest_steps", lambda self: iter([1 / 0]))
+        school.seen(school.give("learn", ["free lunch"], ["ham"]))
+        school.seen(school.give("learn", ["free lunch"], ["ham"]))
+        wait_until(lambda: school.teacher.problem == "")
+        assert school.teacher.alive
+        monkeypatch.undo()
+    assert "internal error after learning" in caplog.text
+
+
+@pytest.mark.parametrize("label", ["²", "٣", "--5", "9" * 19, "1.5", "a\r\nb", "\x1b[31m", "\u202e7"])
+def test_a_label_that_is_no_name_is_refused(tmp_path, texts_model, label):
+    path = tmp_path / "numbers.deciban"
+    deciban.GenerativeClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]).save(path)
+    with Class(path) as school, pytest.raises(UnknownLabelError, match=r"whole number|control character"):
+        school.give("learn", [[1.0, 2.0]], [label])
+    with Class(texts_model) as school:
+        if label.isprintable():
+            assert label in school.seen(school.give("learn", ["free lunch"], [label])).model.classes
+        else:
+            with pytest.raises(UnknownLabelError, match="control character"):
+                school.give("learn", ["free lunch"], [label])
+
+
 def test_one_key_counts_once_also_when_sent_in_parallel(texts_model):
     with Running(texts_model) as service:
 
@@ -494,6 +549,35 @@ def test_an_erasure_that_was_interrupted_is_finished_at_the_start(texts_model, m
     assert b"zeppelin" in b"".join(path.read_bytes() for path in texts_model.parent.iterdir())
     with Class(texts_model):
         assert b"zeppelin" not in b"".join(path.read_bytes() for path in texts_model.parent.iterdir())
+
+
+def test_an_erasure_without_room_to_overwrite_is_finished_at_the_start(texts_model):
+    class Full:
+        """A database whose disk has no room for the copy that `vacuum` makes."""
+
+        def __init__(self, database):
+            self.database = database
+
+        def execute(self, text, *values):
+            if text == "vacuum":
+                raise sqlite3.OperationalError("database or disk is full")
+            return self.database.execute(text, *values)
+
+        def __getattr__(self, name):
+            return getattr(self.database, name)
+
+    school = Class(texts_model)
+    school.give("learn", ["quixotic zeppelin"], ["ham"])
+    school.teacher.journal._database = Full(school.teacher.journal._database)
+    with pytest.raises(JournalError, match="traces could not be removed"):
+        school.give("erase", undoes=1)
+    held = shutil.copytree(texts_model.parent, texts_model.parent / "held")  # as a power failure leaves it
+    school.teacher.journal._database = school.teacher.journal._database.database
+    school.teacher.close()
+    assert b"zeppelin" in b"".join(path.read_bytes() for path in held.iterdir())
+    with Class(held / texts_model.name) as again:
+        assert again.teacher.journal.unfinished_erasures() == []
+        assert b"zeppelin" not in b"".join(path.read_bytes() for path in held.iterdir())
 
 
 # -- classes, sample, prior --------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Service:
         self.metrics = Metrics()
         self.unsure = UnsureRows()
         self.small = SmallRequests(teacher)
-        self.started = time.time()
+        self.started = time.monotonic()
         self.assets = _assets()
         teacher.on_erase = self.unsure.remove
 
@@ -399,7 +399,7 @@ class Service:
         content = {
             "ready": alive,
             "lesson": self.teacher.published.version,
-            "problem": self.teacher.snapshot_error or None,
+            "problem": self.teacher.problem or None,
         }
         return Json(content, status_code=200 if alive else 503)
 
@@ -413,7 +413,7 @@ class Service:
             "deciban_snapshot_lesson": ("gauge", "Last lesson in the model file.", teacher.saved),
             "deciban_learnt_rows": ("gauge", "Weight of the rows learnt.", float(published.model.weight)),
             "deciban_unsure_rows": ("gauge", "Rows in the unsure pile.", len(self.unsure)),
-            "deciban_uptime_seconds": ("gauge", "Seconds since the start.", time.time() - self.started),
+            "deciban_uptime_seconds": ("gauge", "Seconds since the start.", time.monotonic() - self.started),
         }
         return Response(self.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8")
 

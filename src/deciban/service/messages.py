@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -258,7 +259,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
     made = dict(given)
     for name in ("unsure", "reject_cost"):
         value = made.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if value is not None and not _is_number(value):
             raise RequestError(422, f"{name!r} is not a number.")
     for name in ("over", "against"):
         if made.get(name) is not None:
@@ -270,7 +271,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
         raise RequestError(422, "'prior' is not an object.", remedy='Give "learnt", "uniform" or {"class": p}.')
     if isinstance(prior, str) and prior not in ("learnt", "uniform"):
         raise RequestError(422, f"prior {prior[:60]!r} is unknown.", remedy='Give "learnt", "uniform" or {"class": p}.')
-    if isinstance(prior, dict) and not all(type(p) in (int, float) for p in prior.values()):
+    if isinstance(prior, dict) and not all(map(_is_number, prior.values())):
         raise RequestError(422, "'prior' holds a value that is not a number.")
     cost = made.get("cost")
     if cost is not None:
@@ -278,7 +279,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
             isinstance(line, list)
             and len(line) == 3
             and all(isinstance(name, str | int) for name in line[:2])
-            and type(line[2]) in (int, float)
+            and _is_number(line[2])
             for line in cost
         )
         if not right:
@@ -287,6 +288,11 @@ def options_of(given: Mapping[str, Any]) -> Options:
     if "unit" in made and not isinstance(made["unit"], str):
         raise RequestError(422, "'unit' is not a text.")
     return Options(**made)
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value of JSON is a number that a float can hold."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _query_options(query: Mapping[str, str]) -> Options:
@@ -458,7 +464,7 @@ def as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
     for at, (row, one) in enumerate(zip(asked.rows, made)):
         given = [_given(row, name, asked, at) for name in asked.columns]
         shares = [f"{p:.6g}" for p in one["probabilities"].values()]
-        evidence = one["evidence"] if isinstance(one["evidence"], str) else f"{one['evidence']:.6g}"
+        evidence = f"{one['evidence']:.6g}" if isinstance(one["evidence"], float) else one["evidence"] or ""
         writer.writerow([*given, one["prediction"] or "", f"{one['probability']:.6g}", evidence, *shares])
     return out.getvalue()
 

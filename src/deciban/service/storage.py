@@ -4,7 +4,7 @@ The journal is a SQLite database beside the model file:
 
     lessons      one line for each change: learn, unlearn, correct, classes, erase
     snapshots    digest of a model file → id of the last lesson that it contains
-    settings     secret of the receipts
+    settings     secret of the receipts; whether removed rows are still in freed pages
 
 It is in WAL mode with synchronous=FULL: a committed transaction survives a crash of the process and of the machine, and
 an uncommitted one leaves nothing. Many lessons share one transaction (group commit). With secure_delete, removed
@@ -124,6 +124,9 @@ class Journal:
         self._database.executescript(SCHEMA)
         execute(f"pragma user_version={FORMAT}")
         execute("insert or ignore into settings values ('secret', ?)", (secrets.token_bytes(32),))
+        if execute("select 1 from settings where name='purging'").fetchone():
+            with suppress(sqlite3.OperationalError):  # a full disk: tried again at the next start
+                self._overwrite()
 
     @property
     def secret(self) -> bytes:
@@ -157,13 +160,20 @@ class Journal:
     def purge(self, erased: Iterable[tuple[int, list[Row | None] | None, list[Any] | None, list[Any] | None]]) -> None:
         """Replace rows and labels of lessons, and remove every trace of the former ones from the files."""
         with self._transaction() as database:
+            database.execute("insert or ignore into settings values ('purging', x'01')")
             database.executemany(
                 "update lessons set rows=?, labels=?, was=?, request=null where id=?",
                 [(_stored(rows), _stored(labels), _stored(was), id) for id, rows, labels, was in erased],
             )
         with self._lock, _refusing():
-            self._database.execute("vacuum")
-            self._database.execute("pragma wal_checkpoint(truncate)").fetchall()
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        """Remove freed pages from the database and its log, then the setting `purging`, which says that some are left."""
+        execute = self._database.execute
+        execute("vacuum")
+        execute("pragma wal_checkpoint(truncate)").fetchall()
+        execute("delete from settings where name='purging'")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
