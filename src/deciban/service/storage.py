@@ -169,7 +169,7 @@ class Journal:
             self._overwrite()
 
     def _overwrite(self) -> None:
-        """Remove freed pages from the database and its log, then the setting `purging`, which says that some are left."""
+        """Remove freed pages from the database and its log, then the setting `purging`: none are left."""
         execute = self._database.execute
         execute("vacuum")
         execute("pragma wal_checkpoint(truncate)").fetchall()

@@ -307,7 +307,7 @@ async function teachRow(label) {
   $("asked").hidden = true;
   await attempt(loadModel);
   showTeachButtons();
-  await Promise.all([showUnsure(), showHistory(), showFigures(), decide()]);
+  await Promise.all([showUnsure(), showHistory(), showFigures(), decide(), countLessons()]);
 }
 
 function showLesson(label, before, after, lesson) {
@@ -345,6 +345,7 @@ async function undo(id) {
     await refresh();
     state.pair = [state.explained.over, state.explained.against];
     showTeachButtons();
+    countLessons();
   }
   await Promise.all([showUnsure(), showHistory(), showFigures()]);
 }
