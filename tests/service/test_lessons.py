@@ -580,6 +580,31 @@ def test_an_erasure_without_room_to_overwrite_is_finished_at_the_start(texts_mod
         assert b"zeppelin" not in b"".join(path.read_bytes() for path in held.iterdir())
 
 
+def test_the_history_shows_the_first_rows_of_each_lesson(animals_model, texts_model):
+    with Class(animals_model) as school:
+        rows = [{**ROW, "weight": 1.0 + at} for at in range(7)]
+        school.give("learn", rows, ["cat"] * 7)
+        school.give("correct", rows[:2], ["dog", "owl"], was=["cat", "cat"])
+        school.give("classes", labels=["dog", 'hound "Ü"'])
+        school.give("erase", rows[2:3], ["cat"])
+        held = {entry.id: entry for entry in school.teacher.journal.after(0)}
+        listed = school.teacher.journal.history(None, 10)
+        assert [one.entry.id for one in listed] == [4, 3, 2, 1]
+        assert [(one.count, one.erased) for one in listed] == [(0, True), (0, False), (2, False), (7, True)]
+        for one in listed:
+            entry = held[one.entry.id]
+            for name in ("rows", "labels", "was"):
+                values = getattr(entry, name)
+                assert getattr(one.entry, name) == (None if values is None else values[:5])
+            assert one.entry.receipt == entry.receipt
+        assert [one.entry.id for one in school.teacher.journal.history(3, 1)] == [2]
+    with Class(texts_model) as school:
+        texts = ["free lunch", 'naïve "é" \x00 漢 😀']
+        school.give("learn", texts, ["ham", "ham"])
+        [one] = school.teacher.journal.history(None, 10)
+        assert (one.entry.rows, one.count) == (texts, 2)
+
+
 # -- classes, sample, prior --------------------------------------------------------------------------------------------
 def test_merged_classes_have_the_sum_of_the_probabilities(animals_model):
     with Class(animals_model) as school:

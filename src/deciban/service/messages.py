@@ -21,7 +21,7 @@ from deciban.errors import DecibanError, ModelFileError, NotAvailableError, Save
 from deciban.model.row_reader import Row
 from deciban.service.answers import PLAIN, Options
 from deciban.service.lessons import ConflictError
-from deciban.service.storage import Entry, JournalError
+from deciban.service.storage import Entry, JournalError, Listed
 from deciban.service.teacher import BusyError
 from deciban.store.container import parse_json
 
@@ -490,23 +490,23 @@ def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
     return {name: value for name, value in content.items() if value is not None}
 
 
-def history_line(entry: Entry) -> dict[str, Any]:
-    """Return an entry as a lesson of the history; long rows are shortened."""
-    rows = [_shortened(row) for row in (entry.rows or [])[:5]]
+def history_line(listed: Listed) -> dict[str, Any]:
+    """Return a lesson as the history shows it; long rows are shortened."""
+    entry = listed.entry
     return {
         "id": entry.id,
         "kind": entry.kind,
-        "rows": rows,
-        "count": len(entry.rows or ()),
-        "labels": (entry.labels or [])[:5],
-        "was": None if entry.was is None else entry.was[:5],
+        "rows": [_shortened(row) for row in entry.rows or ()],
+        "count": listed.count,
+        "labels": entry.labels or [],
+        "was": entry.was,
         "who": entry.who,
         "time": entry.time,
         "asked": entry.asked is not None,
         "offered": entry.offered,
         "undoes": entry.undoes,
         "undone": entry.undone,
-        "erased": entry.kind != "classes" and (entry.rows is None or None in entry.rows),
+        "erased": listed.erased,
         "receipt": entry.receipt,
     }
 

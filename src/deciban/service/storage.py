@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -101,6 +101,27 @@ JSON_COLUMNS = {"rows", "labels", "was", "asked", "receipt"}
 ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` makes a new one in each call
 INSERT = f"insert into lessons ({', '.join(COLUMNS)}) values ({', '.join('?' * len(COLUMNS))})"
 SELECT = f"select {', '.join(COLUMNS)} from lessons"
+
+
+CUT = ("rows", "labels", "was")  # columns with a value for each row
+LISTED_ROWS = 5
+_FIRST = ", ".join(f"'$[{at}]'" for at in range(LISTED_ROWS))  # of several paths, json_extract returns a list
+_LISTED = [f"json_extract({name}, {_FIRST})" if name in CUT else name for name in COLUMNS]
+LIST = f"""
+select {", ".join(_LISTED)}, {", ".join(f"json_array_length({name})" for name in CUT)},
+    case when kind = 'classes' then 0 when rows is null then 1 when instr(rows, 'null') = 0 then 0
+    else exists (select 1 from json_each(rows) where type = 'null') end
+from lessons where id = ?
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A lesson as the history shows it."""
+
+    entry: Entry  # with the first rows only
+    count: int  # all rows
+    erased: bool  # whether some of the rows were erased
 
 
 class Journal:
@@ -224,11 +245,25 @@ class Journal:
         """Return the lesson that was sent with an Idempotency-Key."""
         return next(iter(self._entries("where key = ?", key)), None)
 
-    def history(self, before: int | None, most: int) -> list[Entry]:
-        """Return the latest lessons, latest first; those before an id if one is given."""
-        if before is None:
-            return self._entries("order by id desc limit ?", most)
-        return self._entries("where id < ? order by id desc limit ?", before, most)
+    def history(self, before: int | None, most: int) -> list[Listed]:
+        """Return the first rows of the latest lessons, latest first; of lessons before an id if one is given.
+
+        SQLite cuts the rows of one lesson at a time: there may be 10,000, and the teacher waits for the lock.
+        """
+        condition, values = ("", (most,)) if before is None else ("where id < ?", (before, most))
+        with self._lock:
+            ids = self._database.execute(
+                f"select id from lessons {condition} order by id desc limit ?", values
+            ).fetchall()
+        return [self._listed(id) for (id,) in ids]
+
+    def _listed(self, id: int) -> Listed:
+        with self._lock:
+            *line, rows, labels, was, erased = self._database.execute(LIST, (id,)).fetchone()
+        entry = _entry(line)
+        lengths = zip(CUT, (rows, labels, was))  # json_extract adds null for a value that is not there
+        cut = {name: getattr(entry, name)[:length] for name, length in lengths if length is not None}
+        return Listed(replace(entry, **cut), rows or 0, bool(erased))
 
     def unfinished_erasures(self) -> list[Entry]:
         """Return erasures whose rows are still in the journal, because the process ended before they were purged."""
