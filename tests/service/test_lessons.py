@@ -468,6 +468,34 @@ def test_a_read_only_disk_refuses_lessons_and_answers_go_on(texts_model):
 
 
 # -- receipts and erasure ----------------------------------------------------------------------------------------------
+def test_a_journal_that_cannot_be_read_refuses_what_needs_it(texts_model, monkeypatch):
+    with Class(texts_model) as school:
+        school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1")
+        monkeypatch.setattr(storage, "SELECT", "select disk_error()")  # raises sqlite3.OperationalError
+        with pytest.raises(JournalError, match="could not be read"):
+            school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1")
+        with pytest.raises(JournalError, match="could not be read"):
+            school.teacher.journal.entry(1)
+        monkeypatch.undo()
+        assert school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1").id == 1
+
+
+def test_a_clock_that_jumps_changes_times_only(texts_model, monkeypatch):
+    with Class(texts_model) as school:
+        first = school.digest()
+        for at, now in enumerate((4e9, -1e6, 0.0, 1.8e9), 1):
+            monkeypatch.setattr("deciban.service.lessons.time.time", lambda now=now: now)
+            assert school.give("learn", [f"free lunch {now}"], ["ham"]).id == at
+        receipt = school.give("undo", undoes=1).receipt
+        assert receipt["time"] == "2027-01-15T08:00:00Z"
+        school.give("undo", undoes=2)
+        assert [one.entry.id for one in school.teacher.journal.history(None, 9)] == [6, 5, 4, 3, 2, 1]
+    with Class(texts_model) as school:
+        for id in (3, 4):
+            school.give("undo", undoes=id)
+        assert school.digest() == first
+
+
 def test_receipts_are_checked_against_the_journal_and_by_refitting(
     animals_model, models, tmp_path, capsys, monkeypatch
 ):

@@ -152,8 +152,8 @@ class Journal:
     @property
     def secret(self) -> bytes:
         """Random bytes of this journal: the key of receipts if the ledger has no key."""
-        with self._lock:
-            return self._database.execute("select value from settings where name='secret'").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select value from settings where name='secret'").fetchone()[0]
 
     def close(self) -> None:
         """Close the database; the write-ahead log is moved into it."""
@@ -197,6 +197,11 @@ class Journal:
         execute("delete from settings where name='purging'")
 
     @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _refusing("read"):
+            yield self._database
+
+    @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _refusing():
             database = self._database
@@ -213,20 +218,20 @@ class Journal:
     @property
     def last(self) -> int:
         """Id of the last lesson; 0 if there is none."""
-        with self._lock:
-            return self._database.execute("select coalesce(max(id), 0) from lessons").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select coalesce(max(id), 0) from lessons").fetchone()[0]
 
     def snapshot(self, digest: str) -> int | None:
         """Return the last lesson in the model file with this digest; None if the file is unknown."""
-        with self._lock:
-            found = self._database.execute("select lesson from snapshots where digest=?", (digest,)).fetchone()
+        with self._reading() as database:
+            found = database.execute("select lesson from snapshots where digest=?", (digest,)).fetchone()
         return None if found is None else found[0]
 
     @property
     def snapshots(self) -> int:
         """Number of model files known."""
-        with self._lock:
-            return self._database.execute("select count(*) from snapshots").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select count(*) from snapshots").fetchone()[0]
 
     def after(self, lesson: int) -> Iterator[Entry]:
         """Yield the lessons after one, in order."""
@@ -251,15 +256,13 @@ class Journal:
         SQLite cuts the rows of one lesson at a time: there may be 10,000, and the teacher waits for the lock.
         """
         condition, values = ("", (most,)) if before is None else ("where id < ?", (before, most))
-        with self._lock:
-            ids = self._database.execute(
-                f"select id from lessons {condition} order by id desc limit ?", values
-            ).fetchall()
+        with self._reading() as database:
+            ids = database.execute(f"select id from lessons {condition} order by id desc limit ?", values).fetchall()
         return [self._listed(id) for (id,) in ids]
 
     def _listed(self, id: int) -> Listed:
-        with self._lock:
-            *line, rows, labels, was, erased = self._database.execute(LIST, (id,)).fetchone()
+        with self._reading() as database:
+            *line, rows, labels, was, erased = database.execute(LIST, (id,)).fetchone()
         entry = _entry(line)
         lengths = zip(CUT, (rows, labels, was))  # json_extract adds null for a value that is not there
         cut = {name: getattr(entry, name)[:length] for name, length in lengths if length is not None}
@@ -282,8 +285,8 @@ class Journal:
         return self._entries("where kind = 'classes' and undone is null and undoes is null order by id")
 
     def _entries(self, condition: str, *values: Any) -> list[Entry]:
-        with self._lock:
-            found = self._database.execute(f"{SELECT} {condition}", values).fetchall()
+        with self._reading() as database:
+            found = database.execute(f"{SELECT} {condition}", values).fetchall()
         return [_entry(line) for line in found]
 
 
@@ -316,8 +319,8 @@ def _entry(line: Sequence[Any]) -> Entry:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn failures of the disk into JournalError."""
+def _refusing(done: str = "written") -> Iterator[None]:
+    """Turn failures of the disk into JournalError; `done` says what could not be done with the journal."""
     try:
         yield
     except sqlite3.Error as error:
@@ -325,9 +328,9 @@ def _refusing() -> Iterator[None]:
         if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise ModelFileError(f"the journal is damaged ({error}). Restore a copy of it.") from error
         full = code == sqlite3.SQLITE_FULL
-        remedy = "Make room on the disk, then try again." if full else "Check that its folder can be written."
+        remedy = "Make room on the disk, then try again." if full else f"Check that its folder can be {done}."
         raise JournalError(
-            f"the journal could not be written ({error}), so nothing was changed. {remedy}", full=full
+            f"the journal could not be {done} ({error}), so nothing was changed. {remedy}", full=full
         ) from error
 
 
