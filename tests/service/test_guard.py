@@ -10,7 +10,7 @@ import pytest
 from deciban.errors import UsageError
 from deciban.service.server import Rate, allowed_hosts, is_loopback, read_tokens
 from program import process
-from service.running import Running, raw
+from service.running import Running, raw, wait_until
 
 READER, TEACHER = "reader-token-0123456789", "teacher-token-0123456789"
 SCRIPT = "<script>alert(1)</script>"
@@ -113,6 +113,28 @@ def test_slow_clients_do_not_starve_others(running):
     finally:
         for connection in slow:
             connection.close()
+
+
+def test_large_bodies_together_have_a_limit_and_small_ones_are_answered(running):
+    host, port = running.address.removeprefix("http://").split(":")
+    head = f"POST /predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    large = '{"text": "free lunch"}' + " " * 4_000_000
+    kind = {"Content-Type": "application/json"}
+
+    def status():
+        return running.client.post("/predict", content=large, headers=kind).status_code
+
+    assert status() == 200
+    slow = [socket.create_connection((host, int(port))) for _ in range(33)]
+    try:
+        for connection in slow:
+            connection.sendall(f"{head}Content-Length: 8100000\r\n\r\n".encode())  # and no body
+        wait_until(lambda: status() == 503)
+        running.post("/predict", {"text": "free lunch"})
+    finally:
+        for connection in slow:
+            connection.close()
+    wait_until(lambda: status() == 200)
 
 
 def test_a_slow_body_and_a_slow_head_are_ended(texts_model):
