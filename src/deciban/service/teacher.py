@@ -214,7 +214,8 @@ class Teacher:
                     published = time.monotonic()
                 if not ending:
                     self.snapshots.begin_if_due(self._state.model, self._state.id)
-                self.error = ""
+                if self.published.version == self._state.id:
+                    self.error = ""
             except Exception as error:  # lessons in the journal are kept; the thread goes on
                 LOG.exception("internal error after learning")
                 self.error = str(error)
