@@ -137,3 +137,30 @@ def test_a_model_fitted_on_an_array_takes_lists_of_numbers(tmp_path):
         service.post("/learn", {"row": [2, 2, 2], "label": 1})
         assert service.get("/model?after=1")["classes"][1] == {"name": "1", "rows": 31.0, "prior": 31 / 61}
         assert service.post("/predict", {"row": [1.0, 2.0]}, 422)["row"] == 0
+
+
+def test_an_internal_error_refuses_one_request_of_those_answered_together(models, tmp_path, monkeypatch):
+    import asyncio
+    import shutil
+
+    from deciban.service import answers
+    from deciban.service.messages import Asked
+    from deciban.service.teacher import Teacher
+
+    def predictions(published, likelihood, options=answers.PLAIN, setting=None):
+        return [1 / 0] if options.unit == "bits" else original(published, likelihood, options, setting)
+
+    original = answers.predictions
+    monkeypatch.setattr(answers, "predictions", predictions)
+    teacher = Teacher(shutil.copy(models / "texts.deciban", tmp_path / "texts.deciban"))
+
+    async def ask():
+        small = answers.SmallRequests(teacher)
+        units = ("bits", "nats")
+        asked = [small.ask(Asked([TEXT], options=answers.Options(unit=unit))) for unit in units]
+        return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
+
+    bad, good = asyncio.run(ask())
+    teacher.close()
+    assert isinstance(bad, ZeroDivisionError)
+    assert good[1][0]["prediction"] == "spam"

@@ -10,7 +10,7 @@ import pytest
 from deciban.errors import UsageError
 from deciban.service.server import Rate, allowed_hosts, is_loopback, read_tokens
 from program import process
-from service.running import Running, raw
+from service.running import Running, raw, wait_until
 
 READER, TEACHER = "reader-token-0123456789", "teacher-token-0123456789"
 SCRIPT = "<script>alert(1)</script>"
@@ -115,6 +115,28 @@ def test_slow_clients_do_not_starve_others(running):
             connection.close()
 
 
+def test_large_bodies_together_have_a_limit_and_small_ones_are_answered(running):
+    host, port = running.address.removeprefix("http://").split(":")
+    head = f"POST /predict HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    large = '{"text": "free lunch"}' + " " * 4_000_000
+    kind = {"Content-Type": "application/json"}
+
+    def status():
+        return running.client.post("/predict", content=large, headers=kind).status_code
+
+    assert status() == 200
+    slow = [socket.create_connection((host, int(port))) for _ in range(33)]
+    try:
+        for connection in slow:
+            connection.sendall(f"{head}Content-Length: 8100000\r\n\r\n".encode())  # and no body
+        wait_until(lambda: status() == 503)
+        running.post("/predict", {"text": "free lunch"})
+    finally:
+        for connection in slow:
+            connection.close()
+    wait_until(lambda: status() == 200)
+
+
 def test_a_slow_body_and_a_slow_head_are_ended(texts_model):
     import asyncio
 
@@ -127,6 +149,47 @@ def test_a_slow_body_and_a_slow_head_are_ended(texts_model):
     with pytest.raises(RequestError, match=r"did not arrive within 0\.1") as refused:
         asyncio.run(read_body(drip, None, Limits(body_seconds=0.1)))
     assert refused.value.status == 408
+
+
+def test_a_client_that_does_not_read_its_answer_is_ended(monkeypatch):
+    import asyncio
+
+    import uvicorn
+
+    from deciban.service import server
+
+    async def large(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"50000000")]})
+        await send({"type": "http.response.body", "body": b" " * 50_000_000})
+
+    async def connections_after(seconds_of_a_pause):
+        """Read an answer, with a pause after each piece; return the bytes that were read, and the open connections."""
+        listening = server.listen("127.0.0.1", 0)
+        config = uvicorn.Config(large, http=server.TimedProtocol, log_config=None, lifespan="off")
+        running = server.Server(config)
+        serving = asyncio.create_task(running.serve(sockets=[listening]))
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        found = 0
+        try:
+            while found < 50_000_000 and (part := await reader.read(2_000_000)):
+                found += len(part)
+                await asyncio.sleep(seconds_of_a_pause)
+        except ConnectionError:
+            pass
+        held = len(running.server_state.connections)
+        writer.close()
+        running.should_exit = True
+        await serving
+        return found, held
+
+    monkeypatch.setattr(server, "UNREAD_SECONDS", 0.3)
+    found, held = asyncio.run(connections_after(2.0))
+    assert found < 50_000_000
+    assert held == 0
+    found, held = asyncio.run(connections_after(0.001))
+    assert found >= 50_000_000
+    assert held == 1
 
 
 def test_deep_json_nan_and_nonsense_are_refused(running):
@@ -148,6 +211,9 @@ def test_deep_json_nan_and_nonsense_are_refused(running):
         '{"text": "\\ud800"}': 422,
         '{"text": "a", "unsure": "much"}': 422,
         '{"text": "a", "unsure": 7}': 422,
+        '{"text": "a", "unsure": 1' + "0" * 400 + "}": 422,
+        '{"text": "a", "prior": {"ham": 1' + "0" * 400 + "}}": 422,
+        '{"text": "a", "cost": [["ham", "spam", 1' + "0" * 400 + "]]}": 422,
         '{"text": "a", "cost": [[1]]}': 422,
         '{"text": "a", "cost": [["ham", "spam", -1]]}': 422,
         '{"text": "a", "prior": {"ham": 2}}': 422,

@@ -17,7 +17,14 @@ import pytest
 
 import deciban
 from deciban.cli.process import run
-from deciban.errors import DecibanError, InputError, ModelFileError, NotLearntError
+from deciban.errors import (
+    DecibanError,
+    InputError,
+    ModelFileError,
+    NotLearntError,
+    SingularError,
+    UnknownLabelError,
+)
 from deciban.model.predictor import Predictor
 from deciban.service import storage
 from deciban.service import teacher as teaching
@@ -148,6 +155,54 @@ def test_in_a_group_only_the_bad_lesson_is_refused(animals_model, monkeypatch):
         frame = pl.DataFrame([{"weight": row["weight"], "legs": None, "coat": "grey"} for row in kept])
         clf.learn(frame, np.array(["cat"] * 9, dtype=object))
         assert same_sums(school.teacher._state.model.stats, clf.stats_)
+
+
+def test_a_lesson_after_which_nothing_could_be_answered_is_refused(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "pairs.deciban"
+    clf = deciban.GenerativeClassifier(deciban.Gaussian(), rule="ml")
+    clf.fit(rng.normal(size=(8, 2)), np.repeat([0, 1], 4)).save(path)
+    with Class(path) as school:
+        first = answer(school.teacher.published, [1.0, 2.0])
+        with pytest.raises(SingularError, match="class 7"):  # one row has no covariance
+            school.give("learn", [[1.0, 2.0]], [7])
+        lesson = school.give("learn", rng.normal(size=(4, 2)).tolist(), [7] * 4)
+        assert list(school.seen(lesson).model.classes) == [0, 1, 7]
+        rows = school.teacher.journal.entry(lesson.id).rows
+        with pytest.raises(SingularError, match="class 7"):
+            school.give("unlearn", rows[:3], [7] * 3)
+        school.seen(school.give("undo", undoes=lesson.id))
+        assert answer(school.teacher.published, [1.0, 2.0]) == first
+    with Class(path) as school:
+        assert answer(school.teacher.published, [1.0, 2.0]) == first
+
+
+def test_the_teacher_goes_on_after_an_internal_error(texts_model, monkeypatch, caplog):
+    with Class(texts_model) as school:
+        monkeypatch.setattr(Teacher, "_publish", lambda self: 1 / 0)
+        school.give("learn", ["free lunch"], ["ham"])
+        wait_until(lambda: school.teacher.problem == "division by zero")
+        monkeypatch.undo()
+        monkeypatch.setattr(Teacher, "_digest_steps", lambda self: iter([1 / 0]))
+        school.seen(school.give("learn", ["free lunch"], ["ham"]))
+        school.seen(school.give("learn", ["free lunch"], ["ham"]))
+        wait_until(lambda: school.teacher.problem == "")
+        assert school.teacher.alive
+        monkeypatch.undo()
+    assert "internal error after learning" in caplog.text
+
+
+@pytest.mark.parametrize("label", ["²", "٣", "--5", "9" * 19, "1.5", "a\r\nb", "\x1b[31m", "\u202e7"])
+def test_a_label_that_is_no_name_is_refused(tmp_path, texts_model, label):
+    path = tmp_path / "numbers.deciban"
+    deciban.GenerativeClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1]).save(path)
+    with Class(path) as school, pytest.raises(UnknownLabelError, match=r"whole number|control character"):
+        school.give("learn", [[1.0, 2.0]], [label])
+    with Class(texts_model) as school:
+        if label.isprintable():
+            assert label in school.seen(school.give("learn", ["free lunch"], [label])).model.classes
+        else:
+            with pytest.raises(UnknownLabelError, match="control character"):
+                school.give("learn", ["free lunch"], [label])
 
 
 @pytest.mark.slow
@@ -413,6 +468,34 @@ def test_a_read_only_disk_refuses_lessons_and_answers_go_on(texts_model):
 
 
 # -- receipts and erasure ----------------------------------------------------------------------------------------------
+def test_a_journal_that_cannot_be_read_refuses_what_needs_it(texts_model, monkeypatch):
+    with Class(texts_model) as school:
+        school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1")
+        monkeypatch.setattr(storage, "SELECT", "select disk_error()")  # raises sqlite3.OperationalError
+        with pytest.raises(JournalError, match="could not be read"):
+            school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1")
+        with pytest.raises(JournalError, match="could not be read"):
+            school.teacher.journal.entry(1)
+        monkeypatch.undo()
+        assert school.give("learn", ["free lunch"], ["ham"], key="a", request=b"1").id == 1
+
+
+def test_a_clock_that_jumps_changes_times_only(texts_model, monkeypatch):
+    with Class(texts_model) as school:
+        first = school.digest()
+        for at, now in enumerate((4e9, -1e6, 0.0, 1.8e9), 1):
+            monkeypatch.setattr("deciban.service.lessons.time.time", lambda now=now: now)
+            assert school.give("learn", [f"free lunch {now}"], ["ham"]).id == at
+        receipt = school.give("undo", undoes=1).receipt
+        assert receipt["time"] == "2027-01-15T08:00:00Z"
+        school.give("undo", undoes=2)
+        assert [one.entry.id for one in school.teacher.journal.history(None, 9)] == [6, 5, 4, 3, 2, 1]
+    with Class(texts_model) as school:
+        for id in (3, 4):
+            school.give("undo", undoes=id)
+        assert school.digest() == first
+
+
 def test_receipts_are_checked_against_the_journal_and_by_refitting(
     animals_model, models, tmp_path, capsys, monkeypatch
 ):
@@ -494,6 +577,60 @@ def test_an_erasure_that_was_interrupted_is_finished_at_the_start(texts_model, m
     assert b"zeppelin" in b"".join(path.read_bytes() for path in texts_model.parent.iterdir())
     with Class(texts_model):
         assert b"zeppelin" not in b"".join(path.read_bytes() for path in texts_model.parent.iterdir())
+
+
+def test_an_erasure_without_room_to_overwrite_is_finished_at_the_start(texts_model):
+    class Full:
+        """A database whose disk has no room for the copy that `vacuum` makes."""
+
+        def __init__(self, database):
+            self.database = database
+
+        def execute(self, text, *values):
+            if text == "vacuum":
+                raise sqlite3.OperationalError("database or disk is full")
+            return self.database.execute(text, *values)
+
+        def __getattr__(self, name):
+            return getattr(self.database, name)
+
+    school = Class(texts_model)
+    school.give("learn", ["quixotic zeppelin"], ["ham"])
+    school.teacher.journal._database = Full(school.teacher.journal._database)
+    with pytest.raises(JournalError, match="traces could not be removed"):
+        school.give("erase", undoes=1)
+    held = shutil.copytree(texts_model.parent, texts_model.parent / "held")  # as a power failure leaves it
+    school.teacher.journal._database = school.teacher.journal._database.database
+    school.teacher.close()
+    assert b"zeppelin" in b"".join(path.read_bytes() for path in held.iterdir())
+    with Class(held / texts_model.name) as again:
+        assert again.teacher.journal.unfinished_erasures() == []
+        assert b"zeppelin" not in b"".join(path.read_bytes() for path in held.iterdir())
+
+
+def test_the_history_shows_the_first_rows_of_each_lesson(animals_model, texts_model):
+    with Class(animals_model) as school:
+        rows = [{**ROW, "weight": 1.0 + at} for at in range(7)]
+        school.give("learn", rows, ["cat"] * 7)
+        school.give("correct", rows[:2], ["dog", "owl"], was=["cat", "cat"])
+        school.give("classes", labels=["dog", 'hound "Ü"'])
+        school.give("erase", rows[2:3], ["cat"])
+        held = {entry.id: entry for entry in school.teacher.journal.after(0)}
+        listed = school.teacher.journal.history(None, 10)
+        assert [one.entry.id for one in listed] == [4, 3, 2, 1]
+        assert [(one.count, one.erased) for one in listed] == [(0, True), (0, False), (2, False), (7, True)]
+        for one in listed:
+            entry = held[one.entry.id]
+            for name in ("rows", "labels", "was"):
+                values = getattr(entry, name)
+                assert getattr(one.entry, name) == (None if values is None else values[:5])
+            assert one.entry.receipt == entry.receipt
+        assert [one.entry.id for one in school.teacher.journal.history(3, 1)] == [2]
+    with Class(texts_model) as school:
+        texts = ["free lunch", 'naïve "é" \x00 漢 😀']
+        school.give("learn", texts, ["ham", "ham"])
+        [one] = school.teacher.journal.history(None, 10)
+        assert (one.entry.rows, one.count) == (texts, 2)
 
 
 # -- classes, sample, prior --------------------------------------------------------------------------------------------

@@ -178,6 +178,59 @@ def test_axe_finds_nothing_serious_and_nothing_overflows(browser, page, width, s
     assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
+def test_a_pasted_line_fills_the_fields_or_says_why_not(browser, tmp_path):
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({
+        "id": np.arange(80), "weight": rng.normal(size=80), "age": rng.gamma(2.0, size=80), "kind": ["cat", "dog"] * 40,
+    })  # fmt: skip
+    clf = deciban.GenerativeClassifier().fit(frame, "kind")
+    clf.save(tmp_path / "pets.deciban")
+    paste = (
+        "const line = document.querySelector('#line'); line.value = arguments[0];"
+        "line.dispatchEvent(new Event('input')); return document.querySelector('#line-note').innerText"
+    )
+    values = "return [...document.querySelectorAll('#fields input[name]')].map(field => field.value)"
+    with Running(tmp_path / "pets.deciban") as service:
+        browser.resize(1280)
+        browser.open(f"{service.address}/")
+        browser.wait("return document.querySelector('#line') !== null")
+        assert service.get("/model")["given"] == ["id", "weight", "age"]
+        assert browser.run(paste, "0.5,3") == ""
+        assert browser.run(values) == ["0.5", "3"]
+        assert browser.run(paste, "81,0.25,4") == ""  # a line of the file, with the column that the model ignores
+        assert browser.run(values) == ["0.25", "4"]
+        note = "5 values; a line has 2 (weight, age), or the 3 of the file that was learnt, without the class."
+        assert browser.run(paste, "81,0.25,4,dog,5") == f"{note} The fields are not changed."
+        assert browser.run(values) == ["0.25", "4"]
+        assert "JSON" in browser.run(paste, '{"weight": ')
+        assert browser.run(paste, '{"weight": 7}') == ""
+        assert browser.run(values) == ["7", ""]
+
+
+def test_on_a_phone_the_answer_comes_into_view(browser, page):
+    browser.resize(390, 700)
+    browser.open(f"{page.address}/")
+    browser.wait("return document.querySelector('#text') !== null")
+    browser.run("document.querySelector('#ask').style.minHeight = '900px'")  # a form of many fields
+    classify(browser)
+    top = "document.querySelector('#answer').getBoundingClientRect().top"
+    browser.wait(f"return {top} > -1 && {top} < 350")
+
+
+def test_what_a_lesson_changed_adds_up(browser, page):
+    words = "win a free lunch today at noon prize cash meeting call now money claim urgent reply team report agenda"
+    classify(browser, words)
+    browser.click("#teach-classes button")
+    browser.wait("return !document.querySelector('#taught').hidden")
+    lines = {name: (number(was), number(now)) for name, was, now in cells(browser, "#changes tr") if "prob" not in name}
+    answer = lines.pop("answer in decibans")
+    assert "evidence of all other parts" in lines
+    for column in (0, 1):
+        assert sum(line[column] for line in lines.values()) == pytest.approx(answer[column], abs=0.5)
+
+
 def test_long_explanations_show_the_largest_parts_and_their_sum(browser, page, models):
     words = "win a free lunch today at noon prize cash meeting call now money claim urgent reply team report agenda"
     classify(browser, words)

@@ -490,7 +490,8 @@ def words_section(material: Material, data: dict[str, Any], share: float) -> str
         choice = f'<div><label for="word-column">Column</label><br><select id="word-column">{options}</select></div>'
     return (
         "<p>Evidence of one occurrence of a word for a class over the mean of the other classes, before calibration. "
-        "Sorted by evidence and frequency.</p><div class='controls'>"
+        "The amount of a word is the sum of its counts as the model weighs them. "
+        "Sorted by evidence times frequency.</p><div class='controls'>"
         f"{choice}<div><label for='word-class'>Class</label><br><select id='word-class'>{classes}</select></div>"
         "<div id='search-box'><label for='word-search'>Search words</label><br><input id='word-search' type='search'></div></div>"
         "<p id='word-count' class='quiet' role='status'></p><div class='scroll' tabindex='0' role='group' aria-label='Words'>"

@@ -315,7 +315,8 @@ def rows_section(material: Material) -> str:
     shown = rows_to_show(clf, judged, lengths)
     made = []
     for heading, note, chosen in (
-        ("Most typical", "the strongest evidence for their own class" if lengths is not None else "the highest density under the model", shown.typical),
+        ("Most typical", "the highest density under the model", shown.typical) if lengths is None
+        else ("Clearest", "the strongest evidence for their own class", shown.typical),
         ("Most surprising", "the lowest density under the model" + (", a word" if lengths is not None else ""), shown.surprising),
         ("Most wrong", "the strongest evidence for another class than their own", shown.wrong),
     ):  # fmt: skip

@@ -24,7 +24,7 @@ from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.explanation import count
 from deciban.read.batches import Batch
 from deciban.report.columns import columns_section, features_section, nomogram_section, words_section
-from deciban.report.drawing import number_text, percent, share_bar, table_of, text_of
+from deciban.report.drawing import percent, share_bar, table_of, text_of
 from deciban.report.figures import data_section, decide_section, drift_section, figures_section, rows_section
 from deciban.report.findings import Classifier
 from deciban.report.material import MOST_CLASSES, Material, gather
@@ -47,7 +47,7 @@ def model_section(material: Material) -> str:
     largest = max(float(model.stats.rows.max()), 1e-300)
     order = np.argsort(-model.stats.rows, kind="stable")
     rows = [
-        (model.classes[k], number_text(float(model.stats.rows[k])), percent(float(model.stats.rows[k]) / max(model.weight, 1e-300)),
+        (model.classes[k], f"{round(float(model.stats.rows[k]), 2):,.15g}", percent(float(model.stats.rows[k]) / max(model.weight, 1e-300)),
          percent(float(prior[k])), share_bar(float(model.stats.rows[k]) / largest, int(k)))
         for k in order[:MOST_CLASSES]
     ]  # fmt: skip

@@ -339,7 +339,7 @@ class SmallRequests:
                     together[rows] if together is not None else predictions(published, likelihood[rows], asked.options)
                 )
                 self._settle(future, (published, made))
-            except DecibanError as error:
+            except Exception as error:  # an internal error refuses this request alone
                 self._settle(future, error)
 
     def _setting(self, published: Published) -> Setting:

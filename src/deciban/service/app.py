@@ -30,7 +30,6 @@ from deciban.service.messages import (
     MOST_WHO,
     Asked,
     Json,
-    Limits,
     RequestError,
     acknowledgement,
     as_csv,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
 MOST_EXPLAINED = 100  # rows
+MOST_HELD = 2**28  # bytes of large bodies of all requests that are not answered yet
 UNSURE_BELOW = 0.9  # rows that are collected go to the unsure pile if their prediction is less probable
 MOST_HISTORY = 200
 PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js", "/page/service.js": "service.js",
@@ -97,9 +97,10 @@ class Service:
         self.limits = policy.limits
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
         self.metrics = Metrics()
+        self.held = 0  # bytes reserved for the large bodies of requests that are not answered yet
         self.unsure = UnsureRows()
         self.small = SmallRequests(teacher)
-        self.started = time.time()
+        self.started = time.monotonic()
         self.assets = _assets()
         teacher.on_erase = self.unsure.remove
 
@@ -150,6 +151,8 @@ class Service:
                 log.exception("internal error at %s", path)
                 detail = "this is a bug in deciban; the log of the service has the details."
                 response = problem_response(500, problem(500, detail), {})
+            finally:
+                self.held -= request.scope.get("deciban.held", 0)
             self.metrics.count(path, response.status_code, time.perf_counter() - begun)
             return response
 
@@ -158,7 +161,7 @@ class Service:
     async def _asked(self, request: Request, with_id: bool = False) -> Asked:
         """Return the rows and options of a request; with `with_id`, the id of a lesson may stand for its rows."""
         form = media_type(header(request.scope, b"content-type"))
-        body = await _body(request, self.limits)
+        body = await self._body(request)
         if with_id and form == JSON:
             given = json_object(body)
             if "id" in given:
@@ -187,6 +190,20 @@ class Service:
                 raise RequestError(503, f"lesson {after} is not visible yet.", **{"Retry-After": "1"})
             await asyncio.sleep(0.003)
         return self.teacher.published
+
+    async def _body(self, request: Request) -> bytes:
+        """Return the body of a request; room for a large one is reserved until the request is answered."""
+        declared = request.scope["deciban.headers"].get(b"content-length")
+        size = min(int(declared), self.limits.body) if declared is not None and declared.isdigit() else self.limits.body
+        if size > SMALL_BYTES:
+            if self.held + size > max(MOST_HELD, self.limits.body):
+                detail = f"requests under way hold {self.held:,} bytes."
+                raise RequestError(
+                    503, detail, remedy="Try again later.", **{"Retry-After": "1", "Connection": "close"}
+                )
+            self.held += size
+            request.scope["deciban.held"] = size
+        return await read_body(request.receive, declared, self.limits)
 
     def _is_small(self, asked: Asked) -> bool:
         return len(asked.rows) <= SMALL_ROWS and len(asked.body) <= SMALL_BYTES
@@ -241,7 +258,7 @@ class Service:
     async def _filter(self, request: Request) -> Response:
         if (header(request.scope, b"content-type") or "").split(";")[0].strip().lower() not in MAIL_TYPES:
             raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
-        message = await _body(request, self.limits)
+        message = await self._body(request)
         unsure = _share(request, "unsure", UNSURE_BELOW)
         text = message.decode("utf-8", "surrogateescape")  # as `deciban filter` reads other bytes
         published = self.teacher.published
@@ -328,7 +345,7 @@ class Service:
         """Return the lesson that a request asks for."""
         if kind in ("undo", "classes"):
             media_type(header(request.scope, b"content-type"))
-            body = await _body(request, self.limits)
+            body = await self._body(request)
             given = json_object(body)
             asked = Asked([], given=given, body=body)
         else:
@@ -399,7 +416,7 @@ class Service:
         content = {
             "ready": alive,
             "lesson": self.teacher.published.version,
-            "problem": self.teacher.snapshot_error or None,
+            "problem": self.teacher.problem or None,
         }
         return Json(content, status_code=200 if alive else 503)
 
@@ -413,7 +430,7 @@ class Service:
             "deciban_snapshot_lesson": ("gauge", "Last lesson in the model file.", teacher.saved),
             "deciban_learnt_rows": ("gauge", "Weight of the rows learnt.", float(published.model.weight)),
             "deciban_unsure_rows": ("gauge", "Rows in the unsure pile.", len(self.unsure)),
-            "deciban_uptime_seconds": ("gauge", "Seconds since the start.", time.time() - self.started),
+            "deciban_uptime_seconds": ("gauge", "Seconds since the start.", time.monotonic() - self.started),
         }
         return Response(self.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -429,10 +446,6 @@ class Service:
 
 
 # -- parts of requests, and other responses ----------------------------------------------------------------------------
-async def _body(request: Request, limits: Limits) -> bytes:
-    return await read_body(request.receive, request.scope["deciban.headers"].get(b"content-length"), limits)
-
-
 def query_of(request: Request) -> Mapping[str, str]:
     """Return the query of a request, without parsing it if it is empty."""
     return request.query_params if request.scope["query_string"] else NO_QUERY

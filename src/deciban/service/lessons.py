@@ -98,6 +98,7 @@ class Lessons:
             [row for lesson in lessons for row in lesson.rows],
             [label for some in labels for label in some],
         )
+        _check_estimates(model)
         sampled = self._asked([(lesson.rows, some) for lesson, some in zip(lessons, labels)], published)
         offered = dict(state.offered)
         made = []
@@ -164,6 +165,7 @@ class Lessons:
                 after = state.before  # equal to the bit
             else:
                 after = self.applied(state.model, entry)
+        _check_estimates(after)
         new = replace(state, model=after, id=id, offered=_offered_after(state.offered, undoes), before=None)
         if entry.kind == "learn":
             return entry, new
@@ -425,6 +427,15 @@ def repeated(lesson: Lesson, earlier: Entry) -> Any:
             remedy="Send a new key with a new request.",
         )
     return earlier, True
+
+
+def _check_estimates(model: Model) -> None:
+    """Raise a DecibanError if the parameters of a model cannot be estimated, as no request could be answered by it.
+
+    Under the rules "ml" and "map", a class with too few rows may have no estimate. Other rules use proper priors.
+    """
+    if model.rule in ("ml", "map") and model.classes:
+        model.density()
 
 
 def offered_weights(journal: Journal) -> dict[Any, float]:

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -20,7 +21,7 @@ from deciban.errors import DecibanError, ModelFileError, NotAvailableError, Save
 from deciban.model.row_reader import Row
 from deciban.service.answers import PLAIN, Options
 from deciban.service.lessons import ConflictError
-from deciban.service.storage import Entry, JournalError
+from deciban.service.storage import Entry, JournalError, Listed
 from deciban.service.teacher import BusyError
 from deciban.store.container import parse_json
 
@@ -258,7 +259,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
     made = dict(given)
     for name in ("unsure", "reject_cost"):
         value = made.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        if value is not None and not _is_number(value):
             raise RequestError(422, f"{name!r} is not a number.")
     for name in ("over", "against"):
         if made.get(name) is not None:
@@ -270,7 +271,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
         raise RequestError(422, "'prior' is not an object.", remedy='Give "learnt", "uniform" or {"class": p}.')
     if isinstance(prior, str) and prior not in ("learnt", "uniform"):
         raise RequestError(422, f"prior {prior[:60]!r} is unknown.", remedy='Give "learnt", "uniform" or {"class": p}.')
-    if isinstance(prior, dict) and not all(type(p) in (int, float) for p in prior.values()):
+    if isinstance(prior, dict) and not all(map(_is_number, prior.values())):
         raise RequestError(422, "'prior' holds a value that is not a number.")
     cost = made.get("cost")
     if cost is not None:
@@ -278,7 +279,7 @@ def options_of(given: Mapping[str, Any]) -> Options:
             isinstance(line, list)
             and len(line) == 3
             and all(isinstance(name, str | int) for name in line[:2])
-            and type(line[2]) in (int, float)
+            and _is_number(line[2])
             for line in cost
         )
         if not right:
@@ -287,6 +288,11 @@ def options_of(given: Mapping[str, Any]) -> Options:
     if "unit" in made and not isinstance(made["unit"], str):
         raise RequestError(422, "'unit' is not a text.")
     return Options(**made)
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value of JSON is a number that a float can hold."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _query_options(query: Mapping[str, str]) -> Options:
@@ -458,7 +464,7 @@ def as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
     for at, (row, one) in enumerate(zip(asked.rows, made)):
         given = [_given(row, name, asked, at) for name in asked.columns]
         shares = [f"{p:.6g}" for p in one["probabilities"].values()]
-        evidence = one["evidence"] if isinstance(one["evidence"], str) else f"{one['evidence']:.6g}"
+        evidence = f"{one['evidence']:.6g}" if isinstance(one["evidence"], float) else one["evidence"] or ""
         writer.writerow([*given, one["prediction"] or "", f"{one['probability']:.6g}", evidence, *shares])
     return out.getvalue()
 
@@ -484,23 +490,23 @@ def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
     return {name: value for name, value in content.items() if value is not None}
 
 
-def history_line(entry: Entry) -> dict[str, Any]:
-    """Return an entry as a lesson of the history; long rows are shortened."""
-    rows = [_shortened(row) for row in (entry.rows or [])[:5]]
+def history_line(listed: Listed) -> dict[str, Any]:
+    """Return a lesson as the history shows it; long rows are shortened."""
+    entry = listed.entry
     return {
         "id": entry.id,
         "kind": entry.kind,
-        "rows": rows,
-        "count": len(entry.rows or ()),
-        "labels": (entry.labels or [])[:5],
-        "was": None if entry.was is None else entry.was[:5],
+        "rows": [_shortened(row) for row in entry.rows or ()],
+        "count": listed.count,
+        "labels": entry.labels or [],
+        "was": entry.was,
         "who": entry.who,
         "time": entry.time,
         "asked": entry.asked is not None,
         "offered": entry.offered,
         "undoes": entry.undoes,
         "undone": entry.undone,
-        "erased": entry.kind != "classes" and (entry.rows is None or None in entry.rows),
+        "erased": listed.erased,
         "receipt": entry.receipt,
     }
 

@@ -8,6 +8,7 @@ were learnt with. Renaming and merging therefore change no sum, and are undone e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -27,6 +28,8 @@ from deciban.statistics import Array, Ragged
 # -- names of classes --------------------------------------------------------------------------------------------------
 Label: TypeAlias = str | int
 MOST_LABEL = 200  # characters in the name of a class
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")  # less than 2**63
+INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")  # controls, line ends, directions
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,13 @@ def class_label(given: Any, classes: Sequence[Any], schema: Schema | None, *, ne
             label=given,
             remedy="Correct the spelling, or teach the class first.",
         )
+    if INVISIBLE.search(str(given)):
+        raise UnknownLabelError(
+            f"the name {str(given)!r} of a class holds a control character.",
+            remedy="Remove the character, for example a line end.",
+        )
     if classes and all(isinstance(name, int) for name in classes):
-        if str(given).lstrip("-").isdigit():
+        if isinstance(given, int) or WHOLE_NUMBER.fullmatch(given):
             return int(given)
         raise UnknownLabelError(
             f"the class {str(given)!r} is a text, but the classes of this model are whole numbers.",
@@ -208,6 +216,7 @@ def describe_model(published: Published) -> dict[str, Any]:
             }
             for name in reader.columns[:1000]
         ],
+        "given": list(map(str, reader.reader.given[:1000])) or list(reader.columns[:1000]),
         "label": None if schema is None else schema.label,
         "classes": [
             {"name": name, "rows": rows, "prior": share / total}

@@ -227,13 +227,15 @@ async def respond(send: Any, status: int, content: Any, headers: dict[str, str])
 HEADER_SECONDS = 10.0  # for the head of a request
 MOST_HEAD = 64 * 2**10  # bytes of the head of a request
 IDLE_SECONDS = 15  # between two requests on a connection
+UNREAD_SECONDS = 30.0  # for a client to read some of an answer
 
 
 class TimedProtocol(Protocol):
-    """HTTP protocol that closes a connection whose client does not send the head of a request in time."""
+    """HTTP protocol that ends a connection whose client does not send a head, or does not read an answer, in time."""
 
     head_timer: asyncio.TimerHandle | None = None
     head_bytes = 0
+    unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Start the timer of a new connection."""
@@ -255,9 +257,25 @@ class TimedProtocol(Protocol):
             self.head_bytes = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timers."""
         self._stop_timer()
+        self._stop_unread_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Start to watch an answer that the client does not read as fast as it is written."""
+        super().pause_writing()
+        self._watch_unread()
+
+    def resume_writing(self) -> None:
+        """Stop to watch: the client has read."""
+        self._stop_unread_timer()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, and watch that the rest of its answer is read."""
+        super().timeout_keep_alive_handler()
+        self._watch_unread()
 
     def _between_requests(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
@@ -266,6 +284,24 @@ class TimedProtocol(Protocol):
         self.head_timer = None
         if self._between_requests():
             self.transport.close()
+
+    def _watch_unread(self) -> None:
+        """Abort the connection unless some bytes of the answer are read in time; then watch the rest."""
+        self._stop_unread_timer()
+        unread = self.transport.get_write_buffer_size()
+        if unread:
+            self.unread_timer = self.loop.call_later(UNREAD_SECONDS, self._abort_if_unread, unread)
+
+    def _abort_if_unread(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()  # `close` would wait for the client for ever
+        else:
+            self._watch_unread()
+
+    def _stop_unread_timer(self) -> None:
+        if self.unread_timer is not None:
+            self.unread_timer.cancel()
+            self.unread_timer = None
 
     def _stop_timer(self) -> None:
         if self.head_timer is not None:

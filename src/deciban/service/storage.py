@@ -4,7 +4,7 @@ The journal is a SQLite database beside the model file:
 
     lessons      one line for each change: learn, unlearn, correct, classes, erase
     snapshots    digest of a model file → id of the last lesson that it contains
-    settings     secret of the receipts
+    settings     secret of the receipts; whether removed rows are still in freed pages
 
 It is in WAL mode with synchronous=FULL: a committed transaction survives a crash of the process and of the machine, and
 an uncommitted one leaves nothing. Many lessons share one transaction (group commit). With secure_delete, removed
@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -103,6 +103,27 @@ INSERT = f"insert into lessons ({', '.join(COLUMNS)}) values ({', '.join('?' * l
 SELECT = f"select {', '.join(COLUMNS)} from lessons"
 
 
+CUT = ("rows", "labels", "was")  # columns with a value for each row
+LISTED_ROWS = 5
+_FIRST = ", ".join(f"'$[{at}]'" for at in range(LISTED_ROWS))  # of several paths, json_extract returns a list
+_LISTED = [f"json_extract({name}, {_FIRST})" if name in CUT else name for name in COLUMNS]
+LIST = f"""
+select {", ".join(_LISTED)}, {", ".join(f"json_array_length({name})" for name in CUT)},
+    case when kind = 'classes' then 0 when rows is null then 1 when instr(rows, 'null') = 0 then 0
+    else exists (select 1 from json_each(rows) where type = 'null') end
+from lessons where id = ?
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A lesson as the history shows it."""
+
+    entry: Entry  # with the first rows only
+    count: int  # all rows
+    erased: bool  # whether some of the rows were erased
+
+
 class Journal:
     """The journal of one model; its methods may be called from any thread, one runs at a time."""
 
@@ -124,12 +145,15 @@ class Journal:
         self._database.executescript(SCHEMA)
         execute(f"pragma user_version={FORMAT}")
         execute("insert or ignore into settings values ('secret', ?)", (secrets.token_bytes(32),))
+        if execute("select 1 from settings where name='purging'").fetchone():
+            with suppress(sqlite3.OperationalError):  # a full disk: tried again at the next start
+                self._overwrite()
 
     @property
     def secret(self) -> bytes:
         """Random bytes of this journal: the key of receipts if the ledger has no key."""
-        with self._lock:
-            return self._database.execute("select value from settings where name='secret'").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select value from settings where name='secret'").fetchone()[0]
 
     def close(self) -> None:
         """Close the database; the write-ahead log is moved into it."""
@@ -157,13 +181,25 @@ class Journal:
     def purge(self, erased: Iterable[tuple[int, list[Row | None] | None, list[Any] | None, list[Any] | None]]) -> None:
         """Replace rows and labels of lessons, and remove every trace of the former ones from the files."""
         with self._transaction() as database:
+            database.execute("insert or ignore into settings values ('purging', x'01')")
             database.executemany(
                 "update lessons set rows=?, labels=?, was=?, request=null where id=?",
                 [(_stored(rows), _stored(labels), _stored(was), id) for id, rows, labels, was in erased],
             )
         with self._lock, _refusing():
-            self._database.execute("vacuum")
-            self._database.execute("pragma wal_checkpoint(truncate)").fetchall()
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        """Remove freed pages from the database and its log, then the setting `purging`: none are left."""
+        execute = self._database.execute
+        execute("vacuum")
+        execute("pragma wal_checkpoint(truncate)").fetchall()
+        execute("delete from settings where name='purging'")
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _refusing("read"):
+            yield self._database
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -182,20 +218,20 @@ class Journal:
     @property
     def last(self) -> int:
         """Id of the last lesson; 0 if there is none."""
-        with self._lock:
-            return self._database.execute("select coalesce(max(id), 0) from lessons").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select coalesce(max(id), 0) from lessons").fetchone()[0]
 
     def snapshot(self, digest: str) -> int | None:
         """Return the last lesson in the model file with this digest; None if the file is unknown."""
-        with self._lock:
-            found = self._database.execute("select lesson from snapshots where digest=?", (digest,)).fetchone()
+        with self._reading() as database:
+            found = database.execute("select lesson from snapshots where digest=?", (digest,)).fetchone()
         return None if found is None else found[0]
 
     @property
     def snapshots(self) -> int:
         """Number of model files known."""
-        with self._lock:
-            return self._database.execute("select count(*) from snapshots").fetchone()[0]
+        with self._reading() as database:
+            return database.execute("select count(*) from snapshots").fetchone()[0]
 
     def after(self, lesson: int) -> Iterator[Entry]:
         """Yield the lessons after one, in order."""
@@ -214,11 +250,23 @@ class Journal:
         """Return the lesson that was sent with an Idempotency-Key."""
         return next(iter(self._entries("where key = ?", key)), None)
 
-    def history(self, before: int | None, most: int) -> list[Entry]:
-        """Return the latest lessons, latest first; those before an id if one is given."""
-        if before is None:
-            return self._entries("order by id desc limit ?", most)
-        return self._entries("where id < ? order by id desc limit ?", before, most)
+    def history(self, before: int | None, most: int) -> list[Listed]:
+        """Return the first rows of the latest lessons, latest first; of lessons before an id if one is given.
+
+        SQLite cuts the rows of one lesson at a time: there may be 10,000, and the teacher waits for the lock.
+        """
+        condition, values = ("", (most,)) if before is None else ("where id < ?", (before, most))
+        with self._reading() as database:
+            ids = database.execute(f"select id from lessons {condition} order by id desc limit ?", values).fetchall()
+        return [self._listed(id) for (id,) in ids]
+
+    def _listed(self, id: int) -> Listed:
+        with self._reading() as database:
+            *line, rows, labels, was, erased = database.execute(LIST, (id,)).fetchone()
+        entry = _entry(line)
+        lengths = zip(CUT, (rows, labels, was))  # json_extract adds null for a value that is not there
+        cut = {name: getattr(entry, name)[:length] for name, length in lengths if length is not None}
+        return Listed(replace(entry, **cut), rows or 0, bool(erased))
 
     def unfinished_erasures(self) -> list[Entry]:
         """Return erasures whose rows are still in the journal, because the process ended before they were purged."""
@@ -237,8 +285,8 @@ class Journal:
         return self._entries("where kind = 'classes' and undone is null and undoes is null order by id")
 
     def _entries(self, condition: str, *values: Any) -> list[Entry]:
-        with self._lock:
-            found = self._database.execute(f"{SELECT} {condition}", values).fetchall()
+        with self._reading() as database:
+            found = database.execute(f"{SELECT} {condition}", values).fetchall()
         return [_entry(line) for line in found]
 
 
@@ -271,8 +319,8 @@ def _entry(line: Sequence[Any]) -> Entry:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn failures of the disk into JournalError."""
+def _refusing(done: str = "written") -> Iterator[None]:
+    """Turn failures of the disk into JournalError; `done` says what could not be done with the journal."""
     try:
         yield
     except sqlite3.Error as error:
@@ -280,9 +328,9 @@ def _refusing() -> Iterator[None]:
         if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise ModelFileError(f"the journal is damaged ({error}). Restore a copy of it.") from error
         full = code == sqlite3.SQLITE_FULL
-        remedy = "Make room on the disk, then try again." if full else "Check that its folder can be written."
+        remedy = "Make room on the disk, then try again." if full else f"Check that its folder can be {done}."
         raise JournalError(
-            f"the journal could not be written ({error}), so nothing was changed. {remedy}", full=full
+            f"the journal could not be {done} ({error}), so nothing was changed. {remedy}", full=full
         ) from error
 
 

@@ -47,6 +47,7 @@ PUBLISH_SECONDS = 0.05  # longest time for which lessons are learnt before they 
 IDLE_SECONDS = 1.0  # pause after the last lesson, before tables for answers about many rows are computed
 LARGE_FILE = 2**23  # bytes of a model for which kernels for many rows are loaded before the first request
 REHEARSED = 512  # rows of the rehearsed request, and words of each row
+LOG = logging.getLogger("deciban.service")
 Result = Any  # (entry, whether it is a repetition), or an exception
 
 
@@ -91,6 +92,7 @@ class Teacher:
         self.on_erase: Callable[[list[Row]], None] = lambda rows: None
         self.refused = 0
         self.groups = 0
+        self.error = ""  # why the last lessons were not published; empty if they were
         self._queue: queue.Queue[Ticket | None] = queue.Queue(MOST_WAITING)
         self._changed = threading.Condition()
         self._lesson_steps: Iterator[None] | None = None  # work that a lesson interrupted
@@ -184,6 +186,11 @@ class Teacher:
         return self.snapshots.saved
 
     @property
+    def problem(self) -> str:
+        """What the operator should know: lessons that are not visible, or a snapshot that was not written."""
+        return self.error or self.snapshot_error
+
+    @property
     def snapshot_error(self) -> str:
         """Why the last snapshot was not written; empty if it was."""
         return self.snapshots.error
@@ -195,25 +202,34 @@ class Teacher:
 
     # -- the thread ------------------------------------------------------------------------------------------------
     def _run(self) -> None:
-        published = time.monotonic()
-        while True:
+        published, ending = time.monotonic(), False
+        while not ending:
             group, ending = self._group(self._next())
-            if group:
-                self._teach(group)
-            due = ending or self._queue.empty() or time.monotonic() - published > PUBLISH_SECONDS
-            if due and self.published.version < self._state.id:
-                self._publish()
-                published = time.monotonic()
-            if ending:
-                return
-            self.snapshots.begin_if_due(self._state.model, self._state.id)
+            try:
+                if group:
+                    self._teach(group)
+                due = ending or self._queue.empty() or time.monotonic() - published > PUBLISH_SECONDS
+                if due and self.published.version < self._state.id:
+                    self._publish()
+                    published = time.monotonic()
+                if not ending:
+                    self.snapshots.begin_if_due(self._state.model, self._state.id)
+                if self.published.version == self._state.id:
+                    self.error = ""
+            except Exception as error:  # lessons in the journal are kept; the thread goes on
+                LOG.exception("internal error after learning")
+                self.error = str(error)
 
     def _next(self) -> Ticket | None:
         """Wait for a lesson; do other work until one comes."""
-        for seconds in self._other_work():
-            with suppress(queue.Empty):
-                return self._queue.get(seconds > 0, seconds)
-        raise AssertionError  # `_other_work` does not end
+        try:
+            for seconds in self._other_work():
+                with suppress(queue.Empty):
+                    return self._queue.get(seconds > 0, seconds)
+        except Exception:
+            LOG.exception("internal error while no lesson waits")
+            self._lesson_steps = None
+        return self._queue.get()
 
     def _other_work(self) -> Iterator[float]:
         """Do other work in small steps; yield after each the seconds to wait for a lesson before the next one."""
@@ -263,7 +279,7 @@ class Teacher:
                 self.journal.append(made.entries)
         except Exception as error:  # nothing was written: no lesson of the group is learnt
             if not isinstance(error, DecibanError):
-                logging.getLogger("deciban.service").exception("internal error while learning")
+                LOG.exception("internal error while learning")
             self.refused += len(group)
             self.deliver([(ticket.future, error) for ticket in group])
             return
@@ -413,5 +429,5 @@ class Group:
         if isinstance(error, JournalError):
             raise error
         if not isinstance(error, DecibanError):  # an internal error refuses only this lesson
-            logging.getLogger("deciban.service").error("internal error while learning", exc_info=error)
+            LOG.error("internal error while learning", exc_info=error)
         self.results.append((ticket.future, error))

@@ -1,5 +1,5 @@
 import { get, post, session, teach, upload } from "/page/service.js";
-import { $, bars, cells, costs, decibans, download, element, fill, named, odds, percent, rowText, written } from "/page/view.js";
+import { $, bars, cells, costs, decibans, download, element, fill, named, numberOf, odds, percent, rowText, written } from "/page/view.js";
 
 const state = { model: null, row: null, explained: null, predicted: null, prior: null, costs: {}, version: 0, lesson: null, offered: false, unsure: null, turn: 0, all: false };
 const MOST_FIELDS = 60;
@@ -63,7 +63,8 @@ function makeFields(model) {
   }
   const paste = element("div", { class: "wide paste" },
     element("label", { for: "line", textContent: "Paste a line of values, or JSON" }),
-    element("input", { id: "line", class: "line", placeholder: model.columns.slice(0, 4).map((column) => column.name).join(", ") + (model.columns.length > 4 ? ", …" : "") }));
+    element("input", { id: "line", class: "line", autocomplete: "off", "aria-describedby": "line-note", placeholder: model.columns.slice(0, 4).map((column) => column.name).join(", ") + (model.columns.length > 4 ? ", …" : "") }),
+    element("p", { id: "line-note", class: "quiet small", role: "status", hidden: true }));
   paste.querySelector("input").addEventListener("input", pasteLine);
   const fields = model.columns.slice(0, MOST_FIELDS).map((column, at) => {
     const id = `field-${at}`;
@@ -82,21 +83,39 @@ function makeFields(model) {
   fill($("fields"), paste, ...fields.filter((field) => !wide(field)), ...fields.filter(wide));
 }
 
+// Fills the fields from a line, whose values are those of the form, or of all columns of the file that the model was fitted to.
 function pasteLine(event) {
   const text = event.target.value.trim();
-  const columns = state.model.columns;
-  let values = null;
+  const names = state.model.columns.map((column) => column.name);
+  const { given } = state.model;
+  let values = null, note = "";
   if (text.startsWith("{")) {
-    try { values = JSON.parse(text); } catch { return; }
-  } else {
+    try { values = JSON.parse(text); } catch { note = "This is not complete JSON."; }
+  } else if (text) {
     const found = cells(text);
-    if (found.length === columns.length) values = Object.fromEntries(columns.map((column, at) => [column.name, found[at]]));
+    const read = [names, given].find((some) => some.length === found.length);
+    if (read) values = Object.fromEntries(read.map((name, at) => [name, found[at]]));
+    else note = lineNote(found.length, names, given);
   }
-  if (values) setRow(values);
+  if (values) fillFields(values);
+  $("line-note").hidden = !note;
+  $("line-note").textContent = note;
+}
+
+function lineNote(found, names, given) {
+  const some = names.slice(0, 12).join(", ") + (names.length > 12 ? ", …" : "");
+  const file = given.length === names.length ? "" : `, or the ${given.length} of the file that was learnt, without the class`;
+  return `${found} ${found === 1 ? "value" : "values"}; a line has ${names.length} (${some})${file}. The fields are not changed.`;
 }
 
 function setRow(row) {
   if ($("text")) { $("text").value = typeof row === "string" ? row : rowText(row); return; }
+  $("line").value = "";
+  $("line-note").hidden = true;
+  fillFields(row);
+}
+
+function fillFields(row) {
   state.model.columns.slice(0, MOST_FIELDS).forEach((column, at) => {
     const value = Array.isArray(row) ? row[at] : row[column.name];
     $(`field-${at}`).value = value === null || value === undefined ? "" : value;
@@ -135,7 +154,7 @@ async function ask(row) {
   return { predicted: predicted.answers[0], explained: explained.answers[0] };
 }
 
-async function classify(row, offered = false) {
+async function classify(row, offered = false, scroll = true) {
   state.row = row;
   state.offered = offered;
   state.prior = null;
@@ -155,6 +174,13 @@ async function classify(row, offered = false) {
   showTeachButtons();
   decide();
   countLessons();
+  if (scroll) showOnScreen($("answer"));
+}
+
+// Scrolls to a section that begins in the lower quarter of the screen or below it, as on a phone.
+function showOnScreen(section) {
+  const { top } = section.getBoundingClientRect();
+  if (top < 0 || top > 0.75 * innerHeight) section.scrollIntoView();
 }
 
 function showSections(answered) {
@@ -202,13 +228,18 @@ function showPrior() {
   const prior = state.prior?.share ?? own;
   const logit = 10 * Math.log10(prior / (1 - prior));
   if (document.activeElement !== $("prior") || state.prior === null) $("prior").value = Number.isFinite(logit) ? logit : 0;
-  $("prior-value").textContent = `${percent(prior)}${state.prior === null ? " (as learnt)" : ""}`;
+  showPriorValue(`${percent(prior)}${state.prior === null ? " (as learnt)" : ""}`);
+}
+
+function showPriorValue(text) {
+  $("prior-value").textContent = text;
+  $("prior").setAttribute("aria-valuetext", text);
 }
 
 async function movePrior() {
   const logit = Number($("prior").value);
   state.prior = { name: state.pair[0], share: 1 / (1 + 10 ** (-logit / 10)) };
-  $("prior-value").textContent = percent(state.prior.share);
+  showPriorValue(percent(state.prior.share));
   await refresh();
 }
 
@@ -276,7 +307,7 @@ async function teachRow(label) {
   $("asked").hidden = true;
   await attempt(loadModel);
   showTeachButtons();
-  await Promise.all([showUnsure(), showHistory(), showFigures(), decide()]);
+  await Promise.all([showUnsure(), showHistory(), showFigures(), decide(), countLessons()]);
 }
 
 function showLesson(label, before, after, lesson) {
@@ -286,11 +317,13 @@ function showLesson(label, before, after, lesson) {
   const [over, against] = state.pair;
   $("taught-text").textContent = `Learnt as ${named(label)}: ${decibans(before.explained.posterior)} → ${decibans(after.explained.posterior)} decibans for ${named(over)} over ${named(against)}.`;
   const parts = new Map();
-  for (const part of before.explained.parts) parts.set(part.name, [Number(part.evidence), 0]);
-  for (const part of after.explained.parts) parts.set(part.name, [(parts.get(part.name) || [0, 0])[0], Number(part.evidence)]);
+  for (const part of before.explained.parts) parts.set(part.name, [numberOf(part.evidence), 0]);
+  for (const part of after.explained.parts) parts.set(part.name, [(parts.get(part.name) || [0, 0])[0], numberOf(part.evidence)]);
   const changed = [...parts].map(([name, [was, now]]) => [name, was, now]).filter(([, was, now]) => Math.abs(now - was) >= 0.05)
     .sort((a, b) => Math.abs(b[2] - b[1]) - Math.abs(a[2] - a[1])).slice(0, 6);
   const lines = changed.map(([name, was, now]) => [`evidence of ${name}`, decibans(was), decibans(now)]);
+  const [restBefore, restAfter] = [before, after].map(({ explained }, at) => changed.reduce((left, line) => left - line[at + 1], numberOf(explained.evidence)));
+  if (Number.isFinite(restBefore) && Number.isFinite(restAfter)) lines.push(["evidence of all other parts", decibans(restBefore), decibans(restAfter)]);
   lines.push(["prior", decibans(before.explained.prior), decibans(after.explained.prior)]);
   lines.push(["answer in decibans", decibans(before.explained.posterior), decibans(after.explained.posterior)]);
   for (const name of [over, against]) lines.push([`probability of ${named(name)}`, percent(before.predicted.probabilities[name] ?? 0), percent(after.predicted.probabilities[name] ?? 0)]);
@@ -312,6 +345,7 @@ async function undo(id) {
     await refresh();
     state.pair = [state.explained.over, state.explained.against];
     showTeachButtons();
+    countLessons();
   }
   await Promise.all([showUnsure(), showHistory(), showFigures()]);
 }
@@ -342,6 +376,7 @@ async function showUnsure() {
   $("unsure-next").hidden = !state.unsure;
   if (!state.unsure) return;
   $("unsure-row").textContent = rowText(state.unsure.row);
+  $("unsure-row").tabIndex = $("unsure-row").scrollHeight > $("unsure-row").clientHeight ? 0 : -1;  // long rows scroll
   $("unsure-guess").textContent = `Most probable: ${named(state.unsure.prediction)} (${percent(state.unsure.probability)}). Which class is right?`;
   classButtons($("unsure-classes"), teachUnsure, "");
 }
@@ -369,7 +404,7 @@ async function takeFile(file) {
   const name = `${file.name.replace(/\.[^.]*$/, "")}-answers.csv`;
   button.addEventListener("click", () => download(name, answers.text, "text/csv"));
   $("upload").hidden = false;
-  fill($("upload"), element("p", { textContent: `${file.name}: ${answers.rows.toLocaleString("en")} rows answered. Unsure rows were collected.` }), button);
+  fill($("upload"), element("p", { textContent: `${file.name}: ${answers.rows.toLocaleString("en")} rows answered. Those with a probability below 90 % are under “Unsure rows”.` }), button);
   await showUnsure();
 }
 
@@ -392,7 +427,7 @@ async function rename() {
   state.version = lesson.id;
   await attempt(loadModel);
   await Promise.all([showHistory(), showUnsure()]);
-  if (state.row !== null && !$("answer").hidden) await classify(state.row, state.offered);
+  if (state.row !== null && !$("answer").hidden) await classify(state.row, state.offered, false);
 }
 
 const MOST_OF_ROW = 120;  // characters of a row in the history
@@ -443,14 +478,14 @@ async function showFigures() {
 // -- start --------------------------------------------------------------------------------------------------------
 function wire() {
   $("row-form").addEventListener("submit", (event) => { event.preventDefault(); const row = readRow(); if (typeof row === "string" && !row.trim()) { report(new Error("Type or paste a text first.")); return; } classify(row); });
-  $("clear").addEventListener("click", () => { $("row-form").reset(); showSections(false); state.row = null; report(null); });
+  $("clear").addEventListener("click", () => { $("row-form").reset(); if ($("line-note")) $("line-note").hidden = true; showSections(false); state.row = null; report(null); ($("text") || $("line")).focus(); });
   let timer = 0;
   $("prior").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(movePrior, 40); });
   $("prior-reset").addEventListener("click", () => { state.prior = null; refresh(); });
   $("new-class").addEventListener("submit", (event) => { event.preventDefault(); const name = $("new-class-name").value.trim(); if (name) { $("new-class-name").value = ""; teachRow(name); } });
   $("all-parts").addEventListener("click", () => { state.all = !state.all; showBars(); });
   $("undo").addEventListener("click", () => undo(Number($("undo").dataset.id)));
-  $("unsure-look").addEventListener("click", () => { const { row } = state.unsure; setRow(row); classify(row, true); $("ask").scrollIntoView(); });
+  $("unsure-look").addEventListener("click", () => { const { row } = state.unsure; setRow(row); classify(row, true); });
   $("rename").addEventListener("submit", (event) => { event.preventDefault(); rename(); });
   $("more").addEventListener("click", () => showHistory($("more").dataset.before));
   $("identity").addEventListener("submit", (event) => { event.preventDefault(); start(); });

@@ -34,12 +34,14 @@ export function percent(share) {
   return `${p < 1 || p > 99 ? p.toFixed(2) : p.toFixed(1)} %`;
 }
 
+const LARGE = new Intl.NumberFormat("en", { notation: "compact", compactDisplay: "long", maximumSignificantDigits: 2 });  // 270 million
+
 export function odds(dban) {
   const number = Math.abs(numberOf(dban));
   if (!Number.isFinite(number)) return "certain";
   const ratio = 10 ** (number / 10);
-  if (ratio > 1e100) return "more than 1e+100 to 1";
-  return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : ratio.toExponential(1)} to 1`;
+  if (ratio >= 1e15) return "more than 1,000 trillion to 1";
+  return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : LARGE.format(ratio)} to 1`;
 }
 
 // Odds with their direction: 2.2 to 1, or 1 to 2.2 if the evidence is against the class.
