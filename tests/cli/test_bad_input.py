@@ -17,7 +17,7 @@ WRONG = {
     "predict tumours.deciban tumours.deciban": (1, "cannot be told by its name"),
     "predict tumours.deciban empty.csv": (1, "empty.csv is empty"),
     "predict tumours.deciban binary.csv": (1, "binary.csv"),
-    "predict tumours.deciban cut.csv": (1, "the table has no column 'radius'"),
+    "predict tumours.deciban cut.csv": (2, "cut.csv has none of the columns of the model: 'radius'"),
     "learn tumours.deciban half.csv": (1, "the table has no column 'radius'"),
     "predict tumours.deciban words.csv": (1, "words.csv, line 3"),
     "predict tumours.deciban ragged.csv": (1, "ragged.csv, line 3: the row has 3 cells"),
