@@ -119,7 +119,8 @@ def _accept_gaps(terminal: Terminal, source: Source, schema: Schema) -> None:
     if absent and len(absent) == len(wanted) and FILE not in source.columns:
         names, given = shortlist([repr(name) for name in absent]), shortlist([repr(name) for name in source.columns])
         raise UsageError(
-            f"{source.name} has none of the columns of the model: {names}. It has {given}. Give rows with the columns that were learnt."
+            f"{source.name} has none of the columns of the model: {names}. It has {given}. "
+            "Give rows with the columns that were learnt."
         )
     if absent and len(absent) < len(wanted):
         source.absent = absent
