@@ -58,6 +58,7 @@ def test_what_rows_leave_of_variances_agrees_with_its_twin(table, seed, least):
 def in_blocks(monkeypatch):
     """Blocks of a few rows in the numpy version of leave-one-out that has the bits of the compiled one."""
     monkeypatch.setattr(dense, "CACHED_CELLS", 2**10)
+    monkeypatch.setattr(dense.plain_work, "done", 0)
     yield lambda ready: monkeypatch.setattr(dense, "at_hand", lambda module, kernel: ready)
     set_threads(None)
 
@@ -102,6 +103,21 @@ def test_leave_one_out_is_compiled_for_only_if_machine_code_is_at_hand_or_the_ta
     assert (kernels.diagonal_left_out(*given) is not None) is ready
     monkeypatch.setattr(dense, "PLAIN_WORK", X.size)
     assert kernels.diagonal_left_out(*given) is not None
+
+
+def test_a_process_that_left_out_many_rows_in_numpy_compiles(in_blocks, monkeypatch):
+    in_blocks(False)
+    X, ones, tables = np.zeros((60_000, 20)), np.ones((1, 20)), []
+    given = X, np.zeros(len(X), np.intp), np.zeros(20), ones, ones, ones, ones, np.full(len(X), 0.1), 1e-16
+    plain = dense._left_out_in_blocks
+    monkeypatch.setattr(dense, "_left_out_in_blocks", lambda *args: tables.append(args) or plain(*args))
+    monkeypatch.setattr(dense, "PLAIN_WORK", 2.5 * X.size)
+    in_numpy = []
+    for _ in range(4):
+        tables.clear()
+        kernels.diagonal_left_out(*given)
+        in_numpy.append(bool(tables))
+    assert in_numpy == [True, True, False, False]
 
 
 def test_factors_of_many_features_that_nearly_vanish_do_not_underflow():

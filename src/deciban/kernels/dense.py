@@ -44,7 +44,7 @@ MOMENT_ROWS = 512  # rows of a block; the size of its sums shows whether a value
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
 LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
 SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
-PLAIN_WORK = 2**26  # numbers × classes up to which numpy computes terms of leave-one-out where nothing is compiled
+PLAIN_WORK = 2**26  # numbers × classes for which a process without machine code computes leave-one-out terms in numpy
 
 # Products of numbers from 1e-16 to 1: of so many, one of at least SMALL_PRODUCT times them does not underflow.
 FACTORS = 16
@@ -213,6 +213,15 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     return scores
 
 
+class _PlainWork:
+    """Numbers × classes that this process has left out in numpy for lack of machine code; it changes no answer."""
+
+    done = 0
+
+
+plain_work = _PlainWork()
+
+
 def diagonal_left_out(
     X: Array,
     codes: Array,
@@ -236,12 +245,14 @@ def diagonal_left_out(
         Z = _floats(X) - origin
         own = _diagonal_left_out(Z, codes, mean, precision, share, least)
         return None if np.isnan(own[0]).any() else (_diagonal_scores(Z, mean, half_precision, log_norm), *own)
-    ready = X.size * K >= PLAIN_WORK or at_hand("deciban.kernels.dense_compiled", "diagonal_left_out")
+    ready = plain_work.done + X.size * K >= PLAIN_WORK or at_hand("deciban.kernels.dense_compiled", "diagonal_left_out")
     run: Callable[..., bool] = _left_out_in_blocks
     if compiled(SMALL_WORK if ready else 0):
         from deciban.kernels.dense_compiled import diagonal_left_out
 
         run = diagonal_left_out
+    else:
+        plain_work.done += X.size * K
     mean, half_precision, norms = readable_floats(mean, half_precision, log_norm.sum(axis=1))
     precision, origin, share = readable_floats(precision, origin, share)
     scores, terms = np.empty((n, K)), np.empty((4, n))
